@@ -28,8 +28,8 @@ from ironbell.demo.screen import Screen
 from ironbell.demo.site import RunningSite, running_site
 from ironbell.demo.story import Line
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from ironbell.lab.accelerator import has_kvm
 
 MB = 1_000_000

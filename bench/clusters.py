@@ -40,8 +40,8 @@ from ironbell.api.client import EventType, NotFound
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Collection
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

@@ -215,8 +215,8 @@ async def serve(machines: int) -> None:
     from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
     from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Netboot
     from ironbell.base.clock import SystemClock
-    from ironbell.contract.directory import HardwareDirectory
-    from ironbell.contract.netboot import NetbootSettings, netboot_plan
+    from ironbell.contract.servers.directory import HardwareDirectory
+    from ironbell.contract.servers.netboot import NetbootSettings, netboot_plan
     from ironbell.services.dhcp import DhcpServer, DhcpSettings, open_dhcp_socket
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))

@@ -38,8 +38,8 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

@@ -177,8 +177,8 @@ async def serve(folder: Path, port: int) -> None:
 
     from aiohttp import web
 
-    from ironbell.contract.directory import HardwareDirectory
-    from ironbell.contract.netboot import NetbootSettings
+    from ironbell.contract.servers.directory import HardwareDirectory
+    from ironbell.contract.servers.netboot import NetbootSettings
     from ironbell.services.boot.binaries import IpxeBinaries
     from ironbell.services.boot.http import BootHttp
 

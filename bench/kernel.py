@@ -35,20 +35,20 @@ from prometheus_client import REGISTRY
 
 from ironbell.api.client import EventType
 from ironbell.api.crd.document import crd_document
+from ironbell.apiserver.access.identity import ADMIN, MASTERS
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
-from ironbell.apiserver.identity import ADMIN, MASTERS
 from ironbell.base.clock import SystemClock
 from ironbell.base.memory import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
-from ironbell.kube.connection import over_socket
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import Action
-from ironbell.kube.http import HttpApi
-from ironbell.kube.lag import LoopLag
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.lag import LoopLag
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing.example import RACK, SLOT, PowerOn, PowerState, RackReconciler, SlotReconciler, on
+from ironbell.kube.transport.connection import over_socket
+from ironbell.kube.transport.http import HttpApi
 
 CHILDREN = 9
 AT_ONCE = 64

@@ -25,9 +25,9 @@ import msgspec
 from ironbell.api.client import ListOptions, PatchType
 from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock

@@ -24,7 +24,7 @@ from ironbell.app.components import COMPONENTS, Component, Role
 from ironbell.app.registry import KINDS
 from ironbell.app.write_rules import COMPONENTS_OF, Writes, shown, writes_of
 from ironbell.cli.main import COMMANDS, cli
-from ironbell.contract.inventory_labels import LABELS
+from ironbell.contract.servers.inventory_labels import LABELS
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 HELP_WIDTH = 100

@@ -17,14 +17,14 @@ import uvloop
 from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
-from ironbell.app.child import raise_file_limit
-from ironbell.app.logs import configure_logging
+from ironbell.app.processes.child import raise_file_limit
+from ironbell.app.processes.logs import configure_logging
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.memory import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
-from ironbell.kube.lag import LoopLag
+from ironbell.kube.manager.lag import LoopLag
 
 
 async def run(folder: Path, port: int) -> None:

@@ -20,7 +20,7 @@ from wire import Connection, Endpoint, trust
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from ironbell.api.crd.document import crd_document
-from ironbell.apiserver.pki import Authority
+from ironbell.apiserver.access.pki import Authority
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from support.realcluster import RealCluster

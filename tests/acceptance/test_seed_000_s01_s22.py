@@ -16,7 +16,7 @@ from ironbell.api.capt import KINDS
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.crd.document import crd_document
 from ironbell.codec.hostnetwork import networkd
-from ironbell.contract.hardware_claim import claim_of
+from ironbell.contract.servers.claim import claim_of
 from ironbell.controllers.capt.host import wish
 from ironbell.image.kubernetes.release import PROGRAMS
 from ironbell.provisioner.lifecycle.selection import verdict

@@ -11,7 +11,7 @@ import msgspec
 
 from ironbell.agent.actions import network as network_action
 from ironbell.codec.hostnetwork import networkd
-from ironbell.contract.hardware_claim import WIPED, claim_of
+from ironbell.contract.servers.claim import WIPED, claim_of
 from ironbell.kube.conditions import find_condition
 from support.seedstory import LIBRARY, PROFILE, Chapter, Story
 from support.seedwire import Wire

@@ -8,14 +8,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ironbell.agent.actions import rootio_plan
+from ironbell.agent.actions.disks import rootio_plan
 from ironbell.api.capt.tinkerbellcluster import TinkerbellClusterSpec
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.tinkerbell.hardware import HARDWARE, AutoCapabilities, Hardware, HardwareSpec
-from ironbell.contract.capabilities import capabilities
-from ironbell.contract.hardware_claim import WIPED, claim_of
-from ironbell.contract.ineffective import of_hardware
+from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.claim import WIPED, claim_of
+from ironbell.contract.servers.ineffective import of_hardware
 from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler

@@ -21,7 +21,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.retention import Retention
-from ironbell.app.logs import configure_logging
+from ironbell.app.processes.logs import configure_logging
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SystemRandomness

@@ -21,8 +21,8 @@ from ironbell.api.core import CONFIG_MAP, SECRET
 from ironbell.api.kind import Collection
 from ironbell.apiserver.store.copying import check_database
 from ironbell.apiserver.store.keys import KeyFile
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from support.apiprocess import PATIENCE_S, ApiProcess, api_process
 from support.ledger import Follower, Known, Ledger, body, is_ours, read
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from ironbell.api.core import CONFIG_MAP, SECRET
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from support.apiprocess import api_process
 from support.disks import SlowDisk, ext4_disk, fill, slow_disk
 from support.histories import Finding, History, check

@@ -17,8 +17,8 @@ import pytest
 
 from ironbell.api.client import AlreadyExists, ApiError, PatchType, WriteOptions
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import SYSTEM
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec import goyaml

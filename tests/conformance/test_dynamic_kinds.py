@@ -11,11 +11,11 @@ from ironbell.api.client import NotFound
 from ironbell.api.core import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.unstructured import dynamic_kind
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.controller import Controller
-from ironbell.kube.http import HttpApi
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from support.followers import FollowerReconciler, definition_body, follower_body
 
 GROUP = "infrastructure.conf.example.org"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ironbell.apiserver.http.protobuf import to_json, wire_fields
-from ironbell.apiserver.http.protobuf_writer import from_json
+from ironbell.apiserver.http.protobuf.codec import to_json, wire_fields
+from ironbell.apiserver.http.protobuf.writer import from_json
 from support.kubeapi import Answer, KubeApi, eventually
 from support.kubeobjects import config_map, thing
 from support.recorded import cases

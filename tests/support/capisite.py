@@ -12,15 +12,15 @@ from ironbell.api.cluster import MACHINE
 from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.store.log import Row
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.controllers.kubeadm.controllers import bootstrap_controllers, control_plane_controllers
-from ironbell.kube.controller import Controller
-from ironbell.lab.sim.kinds import definitions
+from ironbell.kube.manager.controller import Controller
+from ironbell.lab.sim.provider.kinds import definitions
 from ironbell.lab.sim.replay import BuildControllers, ReplaySite, Surroundings, open_site
 from ironbell.lab.sim.virtualtime import VirtualClock
 

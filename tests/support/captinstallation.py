@@ -17,7 +17,7 @@ from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.cluster import MACHINE as OWNER
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.meta import Condition
-from ironbell.kube.informer import Informer
+from ironbell.kube.cache.informer import Informer
 from support.installation import Installation
 from support.kubectl import Kubectl
 

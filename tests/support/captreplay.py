@@ -20,17 +20,17 @@ from ironbell.api.crd.document import crd_document
 from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.base.clock import rfc3339
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.controllers.capt.controllers import controllers
 from ironbell.kube.client import Client
-from ironbell.kube.controller import Controller
-from ironbell.kube.leader import LeaderElection, LeaseSettings
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.leader import LeaderElection, LeaseSettings
+from ironbell.kube.manager.manager import Manager
 from ironbell.lab.sim.trouble import Trouble, TroubledApi
 from ironbell.lab.sim.virtualtime import VirtualClock
 from support.captworld import EVERY_VERSION, server

@@ -13,8 +13,8 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import rfc3339
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, USER_DATA_OF
-from ironbell.contract.wipe_due import wipe_due
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP, USER_DATA_OF
+from ironbell.contract.servers.wipe_due import wipe_due
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch

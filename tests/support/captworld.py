@@ -7,7 +7,7 @@ import msgspec
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine, TinkerbellMachineSpec
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.contract.node_images import ImageSource
+from ironbell.contract.servers.node_images import ImageSource
 
 EVERY_VERSION = ImageSource(url="http://192.0.2.1:7080/images")
 """Images that a site with simulated servers has."""

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from ironbell.apiserver.pki import Authority
+from ironbell.apiserver.access.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.kubeapi import APPLY, KubeApi, eventually
 from support.programs import CLUSTER_API, build_program, cluster_api_sources

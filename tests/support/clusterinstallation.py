@@ -15,13 +15,13 @@ from ironbell.api import core
 from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.api.client import NotFound
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
-from ironbell.app.up import LAB_CONSOLES
+from ironbell.app.site.up import LAB_CONSOLES
 from ironbell.demo.run import Demo
 from ironbell.demo.site import RunningSite
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
-from ironbell.kube.informer import Informer
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from ironbell.lab.state import LabState, NoLabError, read_state
 from support.components import FAST_LEASE, OnCluster, Process, unchecked_references
 from support.forward import forwarded

@@ -22,19 +22,20 @@ from ironbell.api.core.secret import SECRET, SECRET_METADATA
 from ironbell.api.meta import to_builtin
 from ironbell.api.unstructured import dynamic_kind
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.contract.cluster_secrets import key_pair_secret, kubeconfig_secret
+from ironbell.contract.clusters.secrets import key_pair_secret, kubeconfig_secret
 from ironbell.contract.pki import KeyPair
-from ironbell.controllers.kubeadm.controlplane import effects
-from ironbell.controllers.kubeadm.controlplane.certificates import (
+from ironbell.controllers.kubeadm.controlplane.machines.configspec import is_join
+from ironbell.controllers.kubeadm.controlplane.machines.hook import RELEASE
+from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_HOOK
+from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
+from ironbell.controllers.kubeadm.controlplane.workload import effects
+from ironbell.controllers.kubeadm.controlplane.workload.certificates import (
     MAKE_CERTIFICATES,
     MAKE_KUBECONFIG,
     ROTATE_KUBECONFIG,
 )
-from ironbell.controllers.kubeadm.controlplane.configspec import is_join
-from ironbell.controllers.kubeadm.controlplane.hook import RELEASE
-from ironbell.controllers.kubeadm.controlplane.kubeadmconfigmap import upgraded
-from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_HOOK
-from ironbell.controllers.kubeadm.controlplane.questions import (
+from ironbell.controllers.kubeadm.controlplane.workload.kubeadmconfigmap import upgraded
+from ironbell.controllers.kubeadm.controlplane.workload.questions import (
     Addons,
     AddonsView,
     Components,
@@ -47,7 +48,6 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
     PodView,
     ServingCertificate,
 )
-from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
 from ironbell.kube.decision import Action, MergePatch, create
 from ironbell.kube.testing.world import World
 from ironbell.workload.access import NotConnected

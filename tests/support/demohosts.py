@@ -20,9 +20,9 @@ from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 from ironbell.base.labels import SelectorError
 from ironbell.contract.selectors import compiled
 from ironbell.kube.conditions import set_condition
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import Decision, Fields, Key, MergePatch, do
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Declaration
 from ironbell.provisioner.default_template import Inputs, default_template

@@ -9,7 +9,7 @@ from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Ipxe, Netboot
 from ironbell.codec.dhcp import MessageType, Op, Option, Packet
-from ironbell.contract.netboot import NetbootSettings, netboot_plan
+from ironbell.contract.servers.netboot import NetbootSettings, netboot_plan
 from ironbell.services.dhcp import DhcpSettings, decide
 from ironbell.services.dhcp.answers import Decision, Known, Subject
 from ironbell.services.dhcp.reservation import reservation_of

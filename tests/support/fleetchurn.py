@@ -18,7 +18,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_S
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.contract.hardware_claim import CLAIMED_BY, HELD
+from ironbell.contract.servers.claim import CLAIMED_BY, HELD
 from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import NotReachedError

@@ -26,26 +26,26 @@ from ironbell.api.client import Api
 from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.inventory import Inventory
-from ironbell.app.boot_recorder import BootRecorder
+from ironbell.app.wire.boot_recorder import BootRecorder
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.bmc.driver import UnreachableError
 from ironbell.bmc.redfish.inventory import collect
 from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.netboot import NetbootSettings
-from ironbell.contract.node_images import ImageSource
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.netboot import NetbootSettings
+from ironbell.contract.servers.node_images import ImageSource
 from ironbell.controllers.capt import controllers as capt_controllers
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetPower
 from ironbell.controllers.rufio.secret import Credentials
 from ironbell.controllers.tink import controllers as tink
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import Key
-from ironbell.kube.events import EventRecorder
-from ironbell.kube.informer import Informer
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.events import EventRecorder
 from ironbell.lab.fleet import inventory
 from ironbell.lab.fleet.catalogue import Server, fleet
 from ironbell.lab.fleet.faults import Faults
@@ -54,7 +54,7 @@ from ironbell.lab.fleet.manifests import bmc_machine, hardware, secret
 from ironbell.lab.fleet.server import SimServer, Surroundings
 from ironbell.lab.fleet.speed import INSTANT, Speed
 from ironbell.lab.fleet.state import AgentStart, MemoryStore, ServerState
-from ironbell.lab.sim.cluster import Endpoint
+from ironbell.lab.sim.cluster.cluster import Endpoint
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.replay import Surroundings as Around
 from ironbell.services.boot.binaries import IpxeBinaries

@@ -15,7 +15,7 @@ import msgspec
 
 from ironbell.api.capt.names import LABEL_OWNER_NAME
 from ironbell.apiserver.store.entry import Change
-from ironbell.contract.hardware_claim import CLAIMED_BY, HELD
+from ironbell.contract.servers.claim import CLAIMED_BY, HELD
 from ironbell.lab.fleet.state import ServerState
 from ironbell.lab.sim.replay import ReplaySite
 from support.fleetreplay import FleetSite

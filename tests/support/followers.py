@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ironbell.api.core import CONFIG_MAP, ConfigMap
-from ironbell.contract.external import External, State, look_up
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS, ObjectReference
+from ironbell.contract.clusters.external import External, State, look_up
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS, ObjectReference
 from ironbell.kube.decision import DONE, Action, Decision, Fields, Key, create, do, patch, wait
 from ironbell.kube.reconciler import Cache, Declaration, DynamicWatch
 

@@ -30,7 +30,7 @@ from ironbell.api.client import (
     WatchEvent,
 )
 from ironbell.api.kind import Collection
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from support.apiprocess import ApiProcess
 from support.histories import End, Event, History, Item, Leave, Operation, Verb, Watch
 from support.ledger import body, is_ours, read

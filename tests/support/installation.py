@@ -22,10 +22,10 @@ from ironbell.demo import manifests
 from ironbell.demo.artefacts import ensure_image, ensure_osie
 from ironbell.demo.run import HTTP_PORT, NODE, Demo
 from ironbell.demo.site import RunningSite, running_site
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
-from ironbell.kube.informer import Informer
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from ironbell.lab.description import read
 from ironbell.lab.manifests import manifests as lab_manifests
 from support.skips import require_program, require_root

@@ -22,7 +22,7 @@ from ironbell.api.unstructured import Unstructured
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec import goyaml
 from ironbell.contract import pki
-from ironbell.contract.cluster_secrets import SECRET_TYPE, Purpose, secret_name
+from ironbell.contract.clusters.secrets import SECRET_TYPE, Purpose, secret_name
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.kubeadm.config.effects import DISCOVER, KEEP_TOKEN, MAKE_CERTIFICATES, RENDER
 from ironbell.controllers.kubeadm.config.performers import Outside, askers, performers

@@ -26,11 +26,11 @@ from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.errors import IronbellError
-from ironbell.contract.cluster_secrets import VALUE, Purpose, secret_name, value_of
+from ironbell.contract.clusters.secrets import VALUE, Purpose, secret_name, value_of
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_content, from_kubeconfig
-from ironbell.kube.http import HttpApi
-from ironbell.kube.kubeconfig import choose_from
+from ironbell.kube.transport.connection import from_content, from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
+from ironbell.kube.transport.kubeconfig import choose_from
 from ironbell.lab.fleet.state import FileStore
 from support.components import IRONBELL
 from support.fleetclusters import NAMESPACE

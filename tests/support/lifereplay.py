@@ -26,11 +26,11 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core.node import NODE
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.base.errors import IronbellError
 from ironbell.kube.client import Client
 from ironbell.lab.fleet.speed import INSTANT, REAL
-from ironbell.lab.sim.kinds import DEV_MACHINE
+from ironbell.lab.sim.provider.kinds import DEV_MACHINE
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.fleetclusters import NAMESPACE

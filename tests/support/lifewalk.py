@@ -23,10 +23,10 @@ from ironbell.api.core.node import Node
 from ironbell.api.core.secret import SECRET
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.hardware_claim import claim_of
+from ironbell.contract.servers.claim import claim_of
 from ironbell.lab.fleet.state import ServerState
-from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE
-from ironbell.lab.sim.objects import CONTROL_PLANE
+from ironbell.lab.sim.cluster.objects import CONTROL_PLANE
+from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE
 from support.fleetclusters import NAMESPACE, in_memory
 from support.fleetclusters import cluster as documents
 from support.lifeoracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, may_wait, troubles

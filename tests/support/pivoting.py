@@ -15,16 +15,16 @@ from ironbell.api import bmc, tinkerbell
 from ironbell.api.client import Answer, Api, Call, PatchType, WatchEvent
 from ironbell.api.crd.document import crd_document
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.crds import rules, served
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.schema.compiled import CompiledSchema, compile_schema
 from ironbell.apiserver.store.log import Row
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
-from ironbell.lab.sim.kinds import definitions as simulated
+from ironbell.lab.sim.provider.kinds import definitions as simulated
 from ironbell.operations.pivot.graph import Wanted
 from ironbell.operations.pivot.items import CORE, Item, Object, moved_kinds
 from ironbell.operations.pivot.journal import JOURNAL, Phase

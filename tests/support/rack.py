@@ -25,11 +25,11 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339
 from ironbell.bmc.driver import UnreachableError, UnsupportedError
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, claim_of
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP, claim_of
 from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetPower, describe
 from ironbell.controllers.rufio.secret import Credentials
 from ironbell.kube.decision import Key
-from ironbell.lab.sim.host import HostPlan
+from ironbell.lab.sim.cluster.host import HostPlan
 from ironbell.lab.sim.replay import ReplaySite
 from support.captworld import server
 from support.wipereports import wipe_report

@@ -12,13 +12,13 @@ from ironbell.api import bmc, capt, tinkerbell
 from ironbell.api.cluster import MACHINE
 from ironbell.api.core.secret import SECRET
 from ironbell.api.crd.document import crd_document
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.codec.cel import compile_rule
 from ironbell.controllers.capt import controllers as provider
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.tink import controllers as tink
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
 from support import capisite
 from support.rack import NAMESPACE, Rack

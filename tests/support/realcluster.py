@@ -22,8 +22,8 @@ from typing import Any
 
 import pytest
 
-from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubeconfig
-from ironbell.apiserver.pki import Authority
+from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
+from ironbell.apiserver.access.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.gobuild import CannotBuild
 from support.programs import build_program

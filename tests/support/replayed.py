@@ -11,11 +11,11 @@ from collections.abc import AsyncGenerator
 
 from ironbell.api.client import Answer, Api, Call, WatchEvent
 from ironbell.api.crd.document import crd_document
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.client import Client
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing.example import RACK, SLOT
 from ironbell.kube.testing.example_world import Plugs
 from ironbell.lab.sim.virtualtime import VirtualClock, VirtualLoop

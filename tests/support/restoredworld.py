@@ -19,9 +19,9 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowTask
 from ironbell.base.clock import rfc3339
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
-from ironbell.contract.netboot import NetbootSettings, netboot_plan
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.netboot import NetbootSettings, netboot_plan
 from ironbell.controllers.tink import render
 from ironbell.controllers.tink.render import RENDER, Rendered
 from ironbell.kube.testing import World

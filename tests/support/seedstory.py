@@ -19,7 +19,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_S
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
-from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.store.entry import Change
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.rack import NAMESPACE, Server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from ironbell.contract.node_images import file_name
+from ironbell.contract.servers.node_images import file_name
 
 
 def served_image(folder: Path, release: str) -> str:

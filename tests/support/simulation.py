@@ -15,17 +15,17 @@ from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.base.clock import rfc3339
 from ironbell.base.randomness import SeededRandomness
-from ironbell.contract.cluster_kubeconfig import make_kubeconfig
-from ironbell.contract.cluster_secrets import FORMAT, VALUE, Purpose, encoded
+from ironbell.contract.clusters.kubeconfig import make_kubeconfig
+from ironbell.contract.clusters.secrets import FORMAT, VALUE, Purpose, encoded
 from ironbell.contract.pki import KeyAlgorithm, KeyPair, certificate_hashes, make_authority, make_service_account_keys
-from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts
-from ironbell.controllers.kubeadm.config.rendering import Inputs, bootstrap_data
-from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts
+from ironbell.controllers.kubeadm.config.rendering.render import Inputs, bootstrap_data
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.kube.decision import Key
 from ironbell.kube.testing.clock import EPOCH, LoopClock
 from ironbell.lab.sim.cloud import Cloud
-from ironbell.lab.sim.cluster import Endpoint, SimCluster
-from ironbell.lab.sim.host import HostPlan, HostState
+from ironbell.lab.sim.cluster.cluster import Endpoint, SimCluster
+from ironbell.lab.sim.cluster.host import HostPlan, HostState
 from ironbell.workload.questions import NodeView, node_view
 
 CLUSTER = ("n", "one")

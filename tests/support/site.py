@@ -26,10 +26,10 @@ from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
-from ironbell.kube.connection import Connection, from_kubeconfig
-from ironbell.kube.http import HttpApi
-from ironbell.kube.informer import Informer
+from ironbell.kube.transport.connection import Connection, from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 
 T = TypeVar("T")
 
@@ -38,8 +38,8 @@ KINDS: dict[str, Kind[Any]] = {
     kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)
 }
 WATCHED: tuple[Kind[Any], ...] = (core.EVENT, HARDWARE, TEMPLATE, WORKFLOW, MACHINE, JOB, TASK)
-BOOT, WORKFLOWS = "ironbell.app.boot", "ironbell.app.workflow"
-CORE, LAB = "ironbell.app.core", "ironbell.lab.process"
+BOOT, WORKFLOWS = "ironbell.app.wire.boot", "ironbell.app.wire.workflow"
+CORE, LAB = "ironbell.app.site.core", "ironbell.lab.process"
 READY_S = 60.0
 
 

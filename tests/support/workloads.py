@@ -13,7 +13,7 @@ from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Key
 from ironbell.kube.testing.memory import MemoryApi
-from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.kube.transport.tokens import ConnectionConfigError
 from ironbell.workload.access import Workloads
 from ironbell.workload.link import Link
 

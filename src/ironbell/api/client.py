@@ -1,8 +1,9 @@
 """The interface to a Kubernetes API. The typed client, informers and the runtime build on nothing else.
 
 A request is a value, a `Call`. A transport implements `Api.call` and `Api.watch`: the embedded API server by direct
-call (`apiserver.direct`), `kube.http` for any server. A layer before another `Api`, such as one that limits the rate,
-implements the same two methods and passes calls on. Callers use the methods by verb, which `Api` builds on these two.
+call (`apiserver.direct`), `kube.transport.http` for any server. A layer before another `Api`, such as one that limits
+the rate, implements the same two methods and passes calls on. Callers use the methods by verb, which `Api` builds on
+these two.
 """
 
 from __future__ import annotations

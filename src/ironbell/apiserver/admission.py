@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeVar
 
-from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.resources import ResourceInfo
 
 Kept = TypeVar("Kept")

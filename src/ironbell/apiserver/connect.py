@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import msgspec
 
-from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.access.identity import Identity
 
 
 class ConnectRequest(msgspec.Struct, frozen=True):

@@ -18,6 +18,8 @@ from typing import Any
 import structlog
 
 from ironbell.api.client import ApiError
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import RoleAuthorizer
 from ironbell.apiserver.admission import Admission
 from ironbell.apiserver.builtin.kinds import builtin_resources
 from ironbell.apiserver.connect import Connects
@@ -27,7 +29,6 @@ from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.flowcontrol.keeper import Keeper
 from ironbell.apiserver.flowcontrol.plan import FlowControl
-from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.lifecycle.accounts import Accounts
 from ironbell.apiserver.lifecycle.expiry import EventExpiry
 from ironbell.apiserver.lifecycle.garbage import GarbageCollector
@@ -40,7 +41,6 @@ from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
 from ironbell.apiserver.rbac.bootstrap import bootstrap
 from ironbell.apiserver.rbac.escalation import EscalationGuard, is_guarded
 from ironbell.apiserver.resources import Convert, Resources
-from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import MemoryLog, Row

@@ -23,12 +23,12 @@ from ironbell.api.client import (
     WatchEvent,
 )
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes, refusal
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.roles import Attributes, refusal
-from ironbell.apiserver.selectors import selected_name
+from ironbell.apiserver.selectors.selectors import selected_name
 from ironbell.apiserver.verbs import create, delete, lists, patch, read, scale, update
 
 

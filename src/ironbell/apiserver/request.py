@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ironbell.api.client import NO_OPTIONS, WriteOptions
-from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.store.entry import Key
 

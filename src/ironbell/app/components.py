@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 
 from ironbell.app.systems import SYSTEMS
-from ironbell.app.wire_config import SMEE, TINK_SERVER, TOOTLES
+from ironbell.app.wire.config import SMEE, TINK_SERVER, TOOTLES
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.access import READ, PolicyRule, PolicyRules
 from ironbell.contract.system import System

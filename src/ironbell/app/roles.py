@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.contract.access import PolicyRule
 
 NAMESPACE = "ironbell-system"

@@ -1,7 +1,7 @@
 """Which fields of which objects each process toward machines may write: one table, which is data.
 
 Roles speak of whole objects. A process that reads packets from strangers may be taken over, so the API holds each of
-its writes to this table as well: the embedded API by `app.wire_limits`, others by the policy that
+its writes to this table as well: the embedded API by `app.site.wire_limits`, others by the policy that
 `app.install.policies` makes of it. `docs/reference/writes.md` is printed from it. A process that is split, or a new
 one, is a row of `COMPONENTS_OF`; what a component writes in addition is a row of `TABLE`.
 
@@ -19,7 +19,7 @@ from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.api.tinkerbell.workflow import WorkflowState
-from ironbell.app.wire_config import (
+from ironbell.app.wire.config import (
     BOOT_PROCESS,
     BOOT_SERVERS,
     SERVERS,
@@ -29,11 +29,11 @@ from ironbell.app.wire_config import (
     WORKFLOW_PROCESS,
     WORKFLOW_SERVERS,
 )
-from ironbell.contract.boot_progress import LOG_PREFIX
-from ironbell.contract.boot_progress import PROGRESS as WORKFLOW_PROGRESS
-from ironbell.contract.boot_token import BOOT_TOKEN
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
-from ironbell.contract.identity import KNOWN_BY
+from ironbell.contract.servers.boot_progress import LOG_PREFIX
+from ironbell.contract.servers.boot_progress import PROGRESS as WORKFLOW_PROGRESS
+from ironbell.contract.servers.boot_token import BOOT_TOKEN
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.identity import KNOWN_BY
 from ironbell.controllers.tink.states import TRANSITIONS, Mover
 from ironbell.services.workflow import names
 from ironbell.services.workflow.reboot import RESTART

@@ -74,7 +74,7 @@ def backup(
 
     Secrets in it stay encrypted, and the key is not in it unless asked for: keep storage.key in another place.
     """
-    from ironbell.app.backup import BackupOptions, make_backup
+    from ironbell.app.storage.backup import BackupOptions, make_backup
     from ironbell.base.clock import SystemClock
     from ironbell.cli.version import ironbell_version
 
@@ -135,7 +135,7 @@ def restore(
     FILE is checked before anything is changed. Every server is held afterwards until its record is confirmed, by its
     Node or by `ironbell hardware confirm`.
     """
-    from ironbell.app.restore import RestoreOptions, restore_backup
+    from ironbell.app.storage.restore import RestoreOptions, restore_backup
     from ironbell.base.clock import SystemClock
 
     options = RestoreOptions(
@@ -181,7 +181,7 @@ def check(*, data_dir: Path, encryption_key_file: Path | None, output: str) -> N
     """
     from ironbell.apiserver.store.copying import check_database
     from ironbell.apiserver.store.keys import KeyFile
-    from ironbell.app.data_folder import DATABASE, KEY_FILE
+    from ironbell.app.site.data_folder import DATABASE, KEY_FILE
 
     keys = KeyFile(encryption_key_file or data_dir / KEY_FILE).read()
     with _stages() as stage:
@@ -209,7 +209,7 @@ def check(*, data_dir: Path, encryption_key_file: Path | None, output: str) -> N
 @_OUTPUT
 def rotate_key(*, data_dir: Path, encryption_key_file: Path | None, forget_old: bool, output: str) -> None:
     """Encrypt all Secrets with a new key. The site must not run."""
-    from ironbell.app.rotation import rotate_key as rotate
+    from ironbell.app.storage.rotation import rotate_key as rotate
 
     done = rotate(data_dir, encryption_key_file, forget_old=forget_old)
     if output == "json":

@@ -164,17 +164,17 @@ def run(ctx: click.Context, /, components: tuple[str, ...], **given: Any) -> Non
     beside servers; each is started again if it dies. SIGTERM lets work in progress finish and hands the leases over; a
     second one ends the process at once.
     """
-    from ironbell.app.logs import configure_logging
-    from ironbell.app.run_parts import find_connection
+    from ironbell.app.processes.logs import configure_logging
+    from ironbell.app.run.parts import find_connection
 
     options, is_part = _options(components, given), given["only_controllers"]
     connection = find_connection(options.kubeconfig, options.context)
     servers = () if is_part else _servers(components)
     if servers:
         _become_servers(servers, given, _other_arguments(ctx, given) if options.components else ())
-    from ironbell.app.child import report
-    from ironbell.app.privileges import drop_privileges, named_account
-    from ironbell.app.run import run_components
+    from ironbell.app.processes.child import report
+    from ironbell.app.processes.privileges import drop_privileges, named_account
+    from ironbell.app.run.components import run_components
 
     configure_logging(process="-".join(component.name for component in options.components))
     if is_part:
@@ -191,8 +191,8 @@ def _servers(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _become_servers(servers: tuple[str, ...], given: dict[str, Any], controllers: tuple[str, ...]) -> NoReturn:
     """Go on as what serves machines, or as what supervises that."""
-    from ironbell.app.run_split import after, become_servers, become_supervisor, split
-    from ironbell.app.servers_config import ServersConfig
+    from ironbell.app.run.servers_config import ServersConfig
+    from ironbell.app.run.split import after, become_servers, become_supervisor, split
 
     published = dict(named_folder(text) for text in given["artefacts"])
     if given["osie_dir"]:
@@ -227,9 +227,9 @@ def _other_arguments(context: click.Context, given: dict[str, Any]) -> tuple[str
 
 def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.components import Role, components_named
-    from ironbell.app.health import read_address
-    from ironbell.app.run_controllers import controller_names
-    from ironbell.app.run_options import ElectionOptions, RunOptions, read_workers
+    from ironbell.app.processes.health import read_address
+    from ironbell.app.run.controllers import controller_names
+    from ironbell.app.run.options import ElectionOptions, RunOptions, read_workers
 
     components = tuple(one for one in components_named(words) if one.role is Role.CONTROLLERS)
     if given["health_address"]:
@@ -266,11 +266,11 @@ def _read_settings(given: dict[str, Any]) -> Settings:
 
 
 def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
-    from ironbell.app.up_options import artefact_name
-    from ironbell.app.wire_config import WireConfig
-    from ironbell.contract.boot_token import Identity
-    from ironbell.contract.netboot import CONSOLES
-    from ironbell.contract.node_images import FOLDER
+    from ironbell.app.site.options import artefact_name
+    from ironbell.app.wire.config import WireConfig
+    from ironbell.contract.servers.boot_token import Identity
+    from ironbell.contract.servers.netboot import CONSOLES
+    from ironbell.contract.servers.node_images import FOLDER
 
     names = tuple(artefact_name(named_folder(text)[0]) for text in given["artefacts"])
     if given["node_images"]:
@@ -303,7 +303,7 @@ def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
 
 
 def _proxies(texts: tuple[str, ...]) -> tuple[str, ...]:
-    from ironbell.contract.identity import networks
+    from ironbell.contract.servers.identity import networks
 
     try:
         networks(texts)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ironbell.base.printable import printable
 
 if TYPE_CHECKING:
-    from ironbell.app.up_options import UpOptions
+    from ironbell.app.site.options import UpOptions
 
 HOME, CLEAR, PLAIN = "\x1b[H", "\x1b[J", "\x1b[0m"
 BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"

@@ -14,7 +14,7 @@ import click
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.durations import DurationError, parse_seconds
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 
 
 class _Seconds(click.ParamType[float]):
@@ -63,7 +63,7 @@ def kubeconfig_paths(given: Path | None) -> list[Path]:
 @asynccontextmanager
 async def connected(kubeconfig: Path | None, context: str = "") -> AsyncIterator[HttpApi]:
     """The API of a kubeconfig while the block runs; inside a pod without one, that pod's cluster."""
-    from ironbell.kube.connection import from_kubeconfig, in_cluster
+    from ironbell.kube.transport.connection import from_kubeconfig, in_cluster
 
     try:
         connection = from_kubeconfig(kubeconfig_paths(kubeconfig), context=context)

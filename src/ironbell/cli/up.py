@@ -16,8 +16,8 @@ from ironbell.base.ports import GRPC_PORT, HTTP_PORT, TFTP_PORT, UPSTREAM_METADA
 from ironbell.cli.options import named_folder
 
 if TYPE_CHECKING:
-    from ironbell.app.log_file import LogFile
-    from ironbell.app.up_options import UpOptions
+    from ironbell.app.processes.log_file import LogFile
+    from ironbell.app.site.options import UpOptions
     from ironbell.cli.screen import Screen
 
 LOG_FILE = "up.log"
@@ -151,7 +151,7 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     with --log, the log goes to standard error, and standard output gets one line `ready` with the kubeconfig's path
     when everything that was requested is being served. SIGTERM or Ctrl-C ends it.
     """
-    from ironbell.app.up_options import read_options
+    from ironbell.app.site.options import read_options
     from ironbell.cli.screen import open_terminal
 
     given["artefacts"] = dict(named_folder(text) for text in artefacts) or None
@@ -171,17 +171,17 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
 
 
 def _with_log(options: UpOptions) -> None:
-    from ironbell.app.logs import configure_logging
+    from ironbell.app.processes.logs import configure_logging
 
     configure_logging(process="up")
     asyncio.run(_run(options, lambda kubeconfig: click.echo(f"ready {kubeconfig}")))
 
 
 def _with_screen(options: UpOptions, terminal: int) -> None:
-    from ironbell.app.log_file import LogFile
-    from ironbell.app.logs import configure_logging
-    from ironbell.app.metadata_url import site_address
-    from ironbell.app.up import make_folder
+    from ironbell.app.processes.log_file import LogFile
+    from ironbell.app.processes.logs import configure_logging
+    from ironbell.app.site.metadata_url import site_address
+    from ironbell.app.site.up import make_folder
     from ironbell.cli.screen import Screen, SiteView, uses_colour
     from ironbell.cli.version import ironbell_version
 
@@ -196,7 +196,7 @@ def _with_screen(options: UpOptions, terminal: int) -> None:
 async def _run(
     options: UpOptions, ready: Callable[[Path], None], screen: Screen | None = None, log: LogFile | None = None
 ) -> None:
-    from ironbell.app.up import run_site
+    from ironbell.app.site.up import run_site
 
     task = asyncio.current_task()
     assert task is not None  # noqa: S101

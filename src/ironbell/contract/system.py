@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ironbell.contract.access import Permissions
     from ironbell.contract.admission import Admission
     from ironbell.contract.admission_lookups import InformedAdmission
-    from ironbell.kube.caches import Informers
-    from ironbell.kube.controller import Controller
+    from ironbell.kube.cache.caches import Informers
     from ironbell.kube.decision import AnyKind
+    from ironbell.kube.manager.controller import Controller
 
 T = TypeVar("T")
 

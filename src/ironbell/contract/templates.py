@@ -19,9 +19,9 @@ from ironbell.api.cluster.names import (
 from ironbell.api.kind import Kind
 from ironbell.api.meta import OwnerReference, to_builtin
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.external import External
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.references import NoSuchKindError, resolve
 from ironbell.contract.fields import map_at, texts_at
-from ironbell.contract.references import NoSuchKindError, resolve
 from ironbell.kube.decision import Create, Fields, create
 from ironbell.kube.reconciler import Cache
 

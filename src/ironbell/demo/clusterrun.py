@@ -39,10 +39,10 @@ from ironbell.demo.run import REDRAW_S, stayed
 from ironbell.demo.screen import Screen
 from ironbell.demo.site import DemoError, RunningSite, running_site
 from ironbell.demo.story import Line
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
-from ironbell.kube.informer import Informer
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from ironbell.lab.state import read_state
 
 NAME = "demo"

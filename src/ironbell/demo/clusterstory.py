@@ -13,7 +13,7 @@ from ironbell.api.core import Event, Node
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.hardware_claim import WIPED, claim_of
+from ironbell.contract.servers.claim import WIPED, claim_of
 from ironbell.demo.story import Line, Story
 
 READY_LABEL = "node ready"

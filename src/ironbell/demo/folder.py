@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ironbell.app.data_folder import LOCK
+from ironbell.app.site.data_folder import LOCK
 from ironbell.base.errors import IronbellError
 from ironbell.demo.artefacts import alone
 from ironbell.demo.site import STOP_TIMEOUT_S, DemoError

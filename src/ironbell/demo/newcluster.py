@@ -18,8 +18,8 @@ from ironbell.demo import clustermanifests
 from ironbell.demo.clusterstory import ClusterStory
 from ironbell.demo.story import Line
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 
 LOOK_S = 1.0
 ANSWER_S = 10.0

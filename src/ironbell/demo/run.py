@@ -27,10 +27,10 @@ from ironbell.demo import manifests
 from ironbell.demo.screen import Screen
 from ironbell.demo.site import DemoError, RunningSite, running_site
 from ironbell.demo.story import Line, Story
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
-from ironbell.kube.informer import Informer
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from ironbell.lab.manifests import manifests as lab_manifests
 
 NODE = "node-1"

@@ -9,7 +9,7 @@ import msgspec
 from ironbell.api.bmc.machine import Machine, PowerState
 from ironbell.api.core import Event
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState
-from ironbell.contract.boot_progress import PROGRESS, BootStage
+from ironbell.contract.servers.boot_progress import PROGRESS, BootStage
 
 LABELS = {
     BootStage.LEASE.value: "DHCP",

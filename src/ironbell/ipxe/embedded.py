@@ -10,7 +10,7 @@ Source: tinkerbell/tinkerbell: smee/internal/ipxe/binary (behaviour); ipxe.org/b
 
 from __future__ import annotations
 
-from ironbell.contract.boot_files import BOOT_FILES
+from ironbell.contract.servers.boot_files import BOOT_FILES
 
 USER_CLASS = "Tinkerbell"
 

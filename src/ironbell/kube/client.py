@@ -29,9 +29,9 @@ from ironbell.api.client import (
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.api.unstructured import plain
+from ironbell.kube.cache.informer import PAGE
 from ironbell.kube.decision import AnyKind, Fields
 from ironbell.kube.decode import decode_object
-from ironbell.kube.informer import PAGE
 
 R = TypeVar("R", bound=Resource)
 

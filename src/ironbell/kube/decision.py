@@ -1,7 +1,7 @@
 """What a reconciler decides: actions, needs, and what it waits for. Plain frozen data.
 
-`decide(observed, now)` of a controller returns a `Decision`; the runtime (`kube.runtime`) carries it out, the test kit
-(`kube.testing`) carries it out prefix by prefix, and a dry run prints it.
+`decide(observed, now)` of a controller returns a `Decision`; the runtime (`kube.manager.manager`) carries it out, the
+test kit (`kube.testing`) carries it out prefix by prefix, and a dry run prints it.
 
 Rules that the runtime holds for every decision:
 

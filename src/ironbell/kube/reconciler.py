@@ -2,7 +2,7 @@
 
 A controller module defines a class that satisfies `Reconciler`: `observe` reads the cache and facts (no I/O), `decide`
 is pure. Effects and questions are answered by performers and askers, which hold the connections and are given to the
-runtime beside the reconciler (`kube.runtime.Controller`), so that tests run the same reconciler without them.
+runtime beside the reconciler (`kube.manager.manager.Controller`), so that tests run the same reconciler without them.
 
 What a reconciler reads, and which changes bring its keys back, is its `Declaration`. Every kind that `observe` reads is
 the declared `kind` or one of the `watches`: nothing polls for what can be watched. Reading another kind raises
@@ -24,7 +24,7 @@ from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Key, Question
-from ironbell.kube.failures import Failure
+from ironbell.kube.manager.failures import Failure
 from ironbell.kube.predicates import Predicate
 
 R = TypeVar("R", bound=Resource)
@@ -99,7 +99,7 @@ class Cache(Protocol):
         ...
 
     def failure(self, key: Key) -> Failure | None:
-        """The write that stopped a decision about one of our keys; None once it is over (`kube.failures`)."""
+        """The write that stopped a decision about one of our keys; None once it is over (`kube.manager.failures`)."""
         ...
 
     def readers(self, kind: AnyKind, key: Key) -> Iterable[Key]:

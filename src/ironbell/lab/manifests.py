@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Network
 from typing import Any
 
-from ironbell.contract.directory import DISK_SERIAL, MACHINE_UUID
+from ironbell.contract.servers.directory import DISK_SERIAL, MACHINE_UUID
 from ironbell.lab.state import LabState, MachineState
 from ironbell.provisioner.bmc_address import CONFIRMED, address_text
 

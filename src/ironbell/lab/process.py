@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from ironbell.app.child import read_configuration, report, run_child
+from ironbell.app.processes.child import read_configuration, report, run_child
 from ironbell.lab.accelerator import has_kvm
 from ironbell.lab.certificates import make_certificates, write_private
 from ironbell.lab.control import serve_control

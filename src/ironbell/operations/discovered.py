@@ -12,7 +12,7 @@ import msgspec
 from ironbell.api.client import ListOptions, NotFound, Selector
 from ironbell.api.kind import Collection
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 
 Object = dict[str, Any]
 

@@ -14,8 +14,8 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.boot_progress import LOG_PREFIX
-from ironbell.kube.http import HttpApi
+from ironbell.contract.servers.boot_progress import LOG_PREFIX
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.namespaces import elsewhere
 from ironbell.operations.objects import find_object
 from ironbell.operations.why.reader import read_world

@@ -11,8 +11,8 @@ import msgspec
 
 from ironbell.api.client import Api, Expired, NotFound, Unavailable
 from ironbell.api.kind import Kind
-from ironbell.kube.frames import FrameSplitter
-from ironbell.kube.http import SILENCE_S, HttpApi
+from ironbell.kube.transport.frames import FrameSplitter
+from ironbell.kube.transport.http import SILENCE_S, HttpApi
 from ironbell.operations.discovered import Object
 from ironbell.operations.namespaces import elsewhere
 

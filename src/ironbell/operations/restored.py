@@ -1,6 +1,6 @@
 """What only a person can say about servers and pools of addresses after a restore.
 
-Every one of them is held until its record is confirmed; see `contract.restored`.
+Every one of them is held until its record is confirmed; see `contract.servers.restored`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ironbell.api.client import Api, NotFound
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.app.restored import Marked, hold_all
+from ironbell.app.site.restored import Marked, hold_all
 from ironbell.base.clock import SystemClock, rfc3339
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.hardware_claim import claim_of
-from ironbell.contract.restored import RESTORED, Restored, confirmation, restored
+from ironbell.contract.servers.claim import claim_of
+from ironbell.contract.servers.restored import RESTORED, Restored, confirmation, restored
 from ironbell.kube.client import Client
 from ironbell.kube.decision import AnyKind, Key
 from ironbell.operations.namespaces import get_or_hint

@@ -12,8 +12,8 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import gotemplate
 from ironbell.codec.goyaml import YamlError, load_all
-from ironbell.contract.template_data import template_data
-from ironbell.contract.workflow_document import DocumentError, parse_document
+from ironbell.contract.servers.template_data import template_data
+from ironbell.contract.servers.workflow_document import DocumentError, parse_document
 from ironbell.operations.discovered import Object
 
 _VERSION: Final = TEMPLATE.api_version

@@ -16,8 +16,8 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import parse_rfc3339, rfc3339_micro
-from ironbell.contract.hardware_claim import claim_of
-from ironbell.contract.wipe_due import WipeDue, cluster_identity, wipe_due
+from ironbell.contract.servers.claim import claim_of
+from ironbell.contract.servers.wipe_due import WipeDue, cluster_identity, wipe_due
 from ironbell.kube.finalizers import is_deleting
 
 RESERVED_S: Final = 900.0

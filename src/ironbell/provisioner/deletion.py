@@ -12,8 +12,8 @@ from typing import Any, Final
 from ironbell.api.capt.names import FINALIZER, LEGACY_FINALIZER
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.hardware_claim import HELD, HOLD_FINALIZER, claim_of
-from ironbell.contract.wipe_due import WIPE_DUE, wipe_due
+from ironbell.contract.servers.claim import HELD, HOLD_FINALIZER, claim_of
+from ironbell.contract.servers.wipe_due import WIPE_DUE, wipe_due
 from ironbell.kube.finalizers import is_deleting
 
 _KEEP: Final = frozenset({HOLD_FINALIZER, FINALIZER, LEGACY_FINALIZER})

@@ -17,9 +17,9 @@ import msgspec
 from ironbell.api.bmc.machine import Machine, MachineConditionType
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
-from ironbell.contract.agent_inventory import in_band
-from ironbell.contract.capabilities import capabilities
-from ironbell.contract.hardware_claim import WIPED
+from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.agent_inventory import in_band
+from ironbell.contract.servers.claim import WIPED
 from ironbell.kube.decision import Key
 
 INSTALL_FAILED: Final = "ironbell.dev/install-failed"

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from ironbell.base.errors import IronbellError, os_problem
-from ironbell.contract.node_images import ImageSource, NodeImages
+from ironbell.contract.servers.node_images import ImageSource, NodeImages
 from ironbell.kube.reconciler import Askers
 from ironbell.provisioner.node_images import NodeImageIndex
 

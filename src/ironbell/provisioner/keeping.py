@@ -5,9 +5,9 @@ from __future__ import annotations
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.codec.diskidentity import DiskIdentity, names, unmatched
-from ironbell.contract.capabilities import capabilities
-from ironbell.contract.directory import KEEP_DISKS
-from ironbell.contract.wipe_due import WipeDue
+from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.directory import KEEP_DISKS
+from ironbell.contract.servers.wipe_due import WipeDue
 
 
 def kept_disks(*objects: Resource | None) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from ironbell.contract.node_images import ARCHITECTURE, ImageSource, NodeImages, file_name
+from ironbell.contract.servers.node_images import ARCHITECTURE, ImageSource, NodeImages, file_name
 from ironbell.kube.decision import Fact, Need, Question
 
 LOOK_S: Final = 20.0

@@ -15,7 +15,7 @@ from ironbell.api.client import Api, NotFound
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.hardware_claim import USER_DATA_OF
+from ironbell.contract.servers.claim import USER_DATA_OF
 from ironbell.kube.decision import Action, MergePatch
 from ironbell.kube.reconciler import Performers
 from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA, GiveUserData

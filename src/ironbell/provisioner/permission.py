@@ -12,9 +12,9 @@ from collections.abc import Collection
 from ironbell.api.capt.names import LABEL_MACHINE_NAME
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.contract.directory import normal_mac
-from ironbell.contract.hardware_claim import HELD, claim_of
-from ironbell.contract.wipe_due import WIPE_RUN
+from ironbell.contract.servers.claim import HELD, claim_of
+from ironbell.contract.servers.directory import normal_mac
+from ironbell.contract.servers.wipe_due import WIPE_RUN
 
 
 def workflow_objection(hardware: Hardware, agents: Collection[str] = ()) -> str | None:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from ironbell.api.tinkerbell.inventory import HardwareRequirements
 from ironbell.base.quantities import amount, canonical
-from ironbell.contract.capabilities import Capabilities
+from ironbell.contract.clusters.capabilities import Capabilities
 from ironbell.provisioner.health import Problem
 
 _UNKNOWN = "is not known: its inventory has not come yet"

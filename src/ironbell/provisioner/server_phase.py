@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ironbell.api.bmc.machine import Machine, PowerState
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.hardware_claim import HELD, PHASE, ServerPhase, claim_of
-from ironbell.contract.wipe_due import wipe_due
+from ironbell.contract.servers.claim import HELD, PHASE, ServerPhase, claim_of
+from ironbell.contract.servers.wipe_due import wipe_due
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.health import is_silent
 

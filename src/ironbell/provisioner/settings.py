@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ironbell.contract.node_images import NO_IMAGES, ImageSource
-from ironbell.contract.racks import INSTALLS_PER_RACK
+from ironbell.contract.servers.node_images import NO_IMAGES, ImageSource
+from ironbell.contract.servers.racks import INSTALLS_PER_RACK
 
 
 class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):

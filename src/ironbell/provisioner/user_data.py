@@ -30,8 +30,8 @@ from ironbell.api.capt.names import ANNOTATION_PROVISIONED
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN, claim_of
-from ironbell.contract.restored import why_held
+from ironbell.contract.servers.claim import HELD, USER_DATA_OF, WITHDRAWN, claim_of
+from ironbell.contract.servers.restored import why_held
 from ironbell.kube.decision import MergePatch, patch
 
 EARLY: Final = "ironbell.dev/user-data-early"

@@ -11,7 +11,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.codec.actionimage import image_name
 from ironbell.codec.diskwipe import DiskReport, parse, time_limit_s
-from ironbell.contract.capabilities import capabilities
+from ironbell.contract.clusters.capabilities import capabilities
 
 _WIPES: Final = frozenset({"wipe", "wipedisk"})
 """Names of the built-in action."""

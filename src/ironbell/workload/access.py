@@ -22,8 +22,8 @@ from ironbell.api.core.node import Node
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
+from ironbell.kube.cache.store import Store
 from ironbell.kube.decision import Key, Question
-from ironbell.kube.store import Store
 from ironbell.workload import metrics
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.link import Connect, Link, ReadKubeconfig

@@ -25,9 +25,9 @@ from ironbell.api.core.secret import SECRET
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.ports import ETCD_PORT
-from ironbell.contract.cluster_secrets import Purpose, key_pair_of, secret_name
+from ironbell.contract.clusters.secrets import Purpose, key_pair_of, secret_name
 from ironbell.contract.pki import KeyAlgorithm, KeyPair, Subject, make_signed
-from ironbell.kube.tls_sources import make_context
+from ironbell.kube.transport.tls_sources import make_context
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdUnreachableError

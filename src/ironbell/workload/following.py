@@ -16,7 +16,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.core.secret import SECRET, SECRET_METADATA, SecretMetadata
-from ironbell.contract.cluster_secrets import (
+from ironbell.contract.clusters.secrets import (
     VALUE,
     Purpose,
     SecretUnusableError,
@@ -24,10 +24,10 @@ from ironbell.contract.cluster_secrets import (
     secret_name,
     value_of,
 )
-from ironbell.kube.caches import Informers
+from ironbell.kube.cache.caches import Informers
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Key
-from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.kube.transport.tokens import ConnectionConfigError
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.link import ReadKubeconfig

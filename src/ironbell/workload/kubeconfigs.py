@@ -11,12 +11,12 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from ironbell.api.client import Api
-from ironbell.kube.connection import from_content
 from ironbell.kube.decision import Key
-from ironbell.kube.forward import forwarded
-from ironbell.kube.http import HttpApi
-from ironbell.kube.kubeconfig import Chosen, choose_from
-from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.kube.transport.connection import from_content
+from ironbell.kube.transport.forward import forwarded
+from ironbell.kube.transport.http import HttpApi
+from ironbell.kube.transport.kubeconfig import Chosen, choose_from
+from ironbell.kube.transport.tokens import ConnectionConfigError
 from ironbell.workload.link import Tunnel
 
 _PROGRAMS = ("exec", "auth-provider")

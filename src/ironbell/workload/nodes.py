@@ -11,9 +11,9 @@ import msgspec
 
 from ironbell.api.client import Api, Conflict, Invalid, NotFound, PatchType
 from ironbell.api.core import NODE
-from ironbell.kube.act import OutOfDate
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Action, Question
+from ironbell.kube.manager.act import OutOfDate
 from ironbell.kube.reconciler import Askers, Performers
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import kubeconfigs_from

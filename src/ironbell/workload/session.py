@@ -25,11 +25,11 @@ from ironbell.api.core.node import NODE, Node
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
-from ironbell.kube.backoff import Backoff
-from ironbell.kube.informer import Informer
+from ironbell.kube.cache.informer import Informer
+from ironbell.kube.cache.store import Store
+from ironbell.kube.manager.backoff import Backoff
 from ironbell.kube.reconciler import Index
-from ironbell.kube.store import Store
-from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.kube.transport.tokens import ConnectionConfigError
 from ironbell.workload import metrics
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.limits import BoundedApi, Bounds

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from ironbell.base.clock import SystemClock
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from support.clusterapi import managers
 from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild

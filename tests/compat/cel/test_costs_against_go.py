@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ironbell.codec.cel import CelError, compile_rule, rule_cost
-from ironbell.codec.cel.meter import CallLimitExceeded, budgeted, left
+from ironbell.codec.cel.costs.meter import CallLimitExceeded, budgeted, left
 
 from .conftest import Oracle
 from .random_rules import Rules, schema, value

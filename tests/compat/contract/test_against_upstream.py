@@ -12,10 +12,10 @@ import pytest
 
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.meta import Condition
+from ironbell.contract.clusters.versions import api_version_key, compare_builds, find_version
 from ironbell.contract.conditions import Owned, aggregate, mirror, set_condition, summary
 from ironbell.contract.conditions.legacy import LegacySource, legacy_aggregate, legacy_summary
 from ironbell.contract.hashing import label_value
-from ironbell.contract.versions import api_version_key, compare_builds, find_version
 
 CASES = 1500
 TYPES = ["Available", "Ready", "UpToDate", "Deleting", "Paused", "Custom", "NodeHealthy", "ScalingUp"]

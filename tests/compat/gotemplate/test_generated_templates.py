@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ironbell.codec.gotemplate import FUNCTIONS, Int64, P, TemplateError, render
-from ironbell.codec.gotemplate.gojson import floats
+from ironbell.codec.gotemplate.golib.gojson import floats
 from ironbell.codec.gotemplate.values import encode
 
 DATA: dict[str, Any] = {

@@ -9,8 +9,8 @@ from typing import Any
 
 from ironbell.codec.gotemplate import TemplateError, render
 from ironbell.codec.gotemplate.values import encode
-from ironbell.contract.hardware_types import TYPES
-from ironbell.contract.template_data import template_data
+from ironbell.contract.servers.template_data import template_data
+from ironbell.contract.servers.types import TYPES
 
 _TEMPLATES = """
 {{ toJson .hardware }}

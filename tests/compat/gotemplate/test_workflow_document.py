@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ironbell.contract.image_reference import image_problem
-from ironbell.contract.workflow_document import DocumentError, WorkflowDocument, parse_document
+from ironbell.contract.servers.image_reference import image_problem
+from ironbell.contract.servers.workflow_document import DocumentError, WorkflowDocument, parse_document
 
 _SCALARS = [
     "a", "yes", "010", "1.0", "true", "~", "", "'x'", '"1"', "0x10", "1e3", "12:30", "2001-01-01", "[a]", "{a: b}",

@@ -10,7 +10,7 @@ import msgspec
 
 from ironbell.codec import goyaml
 from ironbell.codec.gotemplate import TemplateError, render
-from ironbell.codec.gotemplate.gojson import floats
+from ironbell.codec.gotemplate.golib.gojson import floats
 
 _TOKENS = [
     "a", "b", "1", "010", "yes", "n", "~", "null", "1e3", ".5", "-", "- ", ": ", ":", "? ", "\n", "\n  ", "\n    ",

@@ -10,12 +10,12 @@ from urllib.parse import unquote
 import msgspec
 import pytest
 
-from ironbell.contract.cluster_secrets import Purpose
+from ironbell.contract.clusters.secrets import Purpose
 from ironbell.contract.pki import KeyPair
-from ironbell.controllers.kubeadm.config.files import plain_file
-from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts
-from ironbell.controllers.kubeadm.config.rendering import Inputs, bootstrap_data
-from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.controllers.kubeadm.config.rendering.files import plain_file
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts
+from ironbell.controllers.kubeadm.config.rendering.render import Inputs, bootstrap_data
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from support.bootstrapspecs import CERTIFICATES, request
 
 CASES = 250

@@ -11,8 +11,8 @@ from typing import Any
 
 from ironbell.codec import goyaml
 from ironbell.codec.gotemplate import render
-from ironbell.contract.template_data import template_data
-from ironbell.contract.workflow_document import WorkflowDocument, parse_document
+from ironbell.contract.servers.template_data import template_data
+from ironbell.contract.servers.workflow_document import WorkflowDocument, parse_document
 from support.upstream import both, manifest
 
 _HARDWARE: dict[str, Any] = {

@@ -12,9 +12,9 @@ import pytest
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL
 from ironbell.contract.admission_lookups import Found, ListWanted, ObjectWanted, ReferredWanted, Verdict, Wanted
 from ironbell.controllers.capi.admission import cluster as cluster_alone
-from ironbell.controllers.capi.admission import clusterclass as class_alone
+from ironbell.controllers.capi.admission.classes import clusterclass as class_alone
+from ironbell.controllers.capi.admission.classes.informed import class_admission
 from ironbell.controllers.capi.admission.informed_cluster import cluster_admission
-from ironbell.controllers.capi.admission.informed_clusterclass import class_admission
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from support.classchanges import CLASS_CHANGES, CLUSTER_CHANGES, changed, sound_class, sound_cluster
 from support.topologies import NAMESPACE, PLANE

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.clusterclass import ClusterClass
 from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, Template, Worker, WorkerTemplates
 from ironbell.controllers.capi.topology.errors import TopologyError
 from ironbell.controllers.capi.topology.patches.engine import Context, with_patches

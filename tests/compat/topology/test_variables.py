@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.controllers.capi.admission.topology_class import variable_problems, with_variables
+from ironbell.controllers.capi.admission.topology.against_class import variable_problems, with_variables
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from support.variableschemas import schema, value
 

@@ -13,9 +13,9 @@ from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip
 from ironbell.base.printable import plain
-from ironbell.contract.boot_progress import BootEvent, BootStage
-from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.redaction import last_lines, without_secrets
+from ironbell.contract.servers.boot_progress import BootEvent, BootStage
+from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.provisioner.installed_system import SystemFailure, decoded, encoded
 from ironbell.services.metadata.http import MetadataHttp
 from ironbell.services.metadata.reports import (

@@ -12,8 +12,8 @@ from ironbell.base.clock import ManualClock
 from ironbell.codec.dhcp import DecodeError, EncodeError, MessageType, Op, Option, Packet, decode, encode, summary
 from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
 from ironbell.codec.dhcp.packet import ZERO
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.netboot import NetbootPlan, NetbootSettings, netboot_plan
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.netboot import NetbootPlan, NetbootSettings, netboot_plan
 from ironbell.services.dhcp import DhcpServer, DhcpSettings, MacFormat, Mode, PlainIpxe, Problem
 from ironbell.services.dhcp.destination import BROADCAST
 from ironbell.services.dhcp.sockets import Datagram

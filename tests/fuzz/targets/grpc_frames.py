@@ -24,18 +24,18 @@ from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import WORKFLOW
 from ironbell.base.clock import ManualClock
 from ironbell.codec.proto import log_pb2, workflow_pb2
-from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.kube.testing.memory import MemoryApi
-from ironbell.services.workflow import receive
-from ironbell.services.workflow.connections import ConnectionLimits
 from ironbell.services.workflow.index import WorkflowTable
-from ironbell.services.workflow.protocol import GuardedProtocol, GuardedServer
-from ironbell.services.workflow.server import Options, WorkflowServer
+from ironbell.services.workflow.port import receive
+from ironbell.services.workflow.port.connections import ConnectionLimits
+from ironbell.services.workflow.port.protocol import GuardedProtocol, GuardedServer
+from ironbell.services.workflow.port.server import Options, WorkflowServer
 
 from ..checks import Reader, piece
 
 INSTRUMENTED = (
-    "ironbell.codec.http2", "ironbell.services.workflow", "ironbell.contract.boot_token", "ironbell.contract.identity",
+    "ironbell.codec.http2", "ironbell.services.workflow", "ironbell.contract.servers.boot_token", "ironbell.contract.servers.identity",
     "grpclib", "h2.connection", "h2.stream",
 )  # fmt: skip
 LONGEST = 2048

@@ -16,16 +16,16 @@ from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.codec.lldp import LldpError, Neighbour, neighbour
 from ironbell.codec.lldp.frames import payload_of
 from ironbell.codec.proto import workflow_pb2
-from ironbell.contract.agent_inventory import in_band
-from ironbell.contract.capabilities import capabilities
-from ironbell.contract.inventory_labels import labels_of, remembered, to_remember
+from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.agent_inventory import in_band
+from ironbell.contract.servers.inventory_labels import labels_of, remembered, to_remember
 from ironbell.services.workflow import attributes
 
 from ..checks import Reader, check_line, piece
 
 INSTRUMENTED = (
-    "ironbell.services.workflow.attributes", "ironbell.contract.agent_inventory", "ironbell.contract.capabilities",
-    "ironbell.contract.inventory_labels", "ironbell.codec.lldp", "ironbell.api.tinkerbell.inventory",
+    "ironbell.services.workflow.attributes", "ironbell.contract.servers.agent_inventory", "ironbell.contract.clusters.capabilities",
+    "ironbell.contract.servers.inventory_labels", "ironbell.codec.lldp", "ironbell.api.tinkerbell.inventory",
 )  # fmt: skip
 LONGEST = 2048
 WORDS = (

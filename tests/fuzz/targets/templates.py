@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ironbell.codec import gotemplate, goyaml
-from ironbell.contract.template_data import customboot_data, template_data
-from ironbell.contract.workflow_document import DocumentError, parse_document
+from ironbell.contract.servers.template_data import customboot_data, template_data
+from ironbell.contract.servers.workflow_document import DocumentError, parse_document
 
-INSTRUMENTED = ("ironbell.codec.gotemplate", "ironbell.codec.goyaml", "ironbell.contract.workflow_document")
+INSTRUMENTED = ("ironbell.codec.gotemplate", "ironbell.codec.goyaml", "ironbell.contract.servers.workflow_document")
 LONGEST = 2048
 WORDS = (
     b"{{", b"}}", b"{{-", b"-}}", b"{{if ", b"{{else}}", b"{{end}}", b"{{range $i, $x := ", b"{{with ", b"{{define \"t\"}}",

@@ -25,11 +25,11 @@ from ironbell.api.client import PatchType
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.base.clock import SystemClock
-from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.liveness import SILENCE_S
-from ironbell.services.workflow.server import Options, WorkflowServer
+from ironbell.services.workflow.port.server import Options, WorkflowServer
 from support.skips import missing_permission, require_root
 
 

@@ -26,7 +26,7 @@ from ironbell.agent.settings import Settings
 from ironbell.base.clock import SystemClock
 from ironbell.codec.proto import workflow_pb2
 from ironbell.services.workflow.index import WorkflowTable
-from ironbell.services.workflow.logreader import log_routes
+from ironbell.services.workflow.logs.reader import log_routes
 
 AGENT = "52:54:00:00:00:01"
 MIB = 1 << 20

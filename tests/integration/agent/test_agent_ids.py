@@ -18,8 +18,8 @@ from ironbell.agent.rpc import CallError, Client
 from ironbell.agent.settings import Settings
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.codec.proto import workflow_pb2
-from ironbell.contract.directory import HardwareDirectory, agent_id
-from ironbell.contract.netboot import InMemoryOs, NetbootSettings, netboot_plan
+from ironbell.contract.servers.directory import HardwareDirectory, agent_id
+from ironbell.contract.servers.netboot import InMemoryOs, NetbootSettings, netboot_plan
 from ironbell.services.workflow import names
 
 FIRST, SECOND, STRANGER = "52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03"

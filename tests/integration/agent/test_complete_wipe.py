@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from ironbell.agent.actions import devices, kernel, secure, wipe, wipeproof
+from ironbell.agent.actions import wipe
 from ironbell.agent.actions.context import ActionError
+from ironbell.agent.actions.disks import devices, kernel, secure, wipeproof
 from ironbell.agent.notes import ProgressNote, ResultNote
 from ironbell.codec.diskwipe import DiskReport, parse
 

@@ -28,8 +28,8 @@ from ironbell.api.tinkerbell.workflow import WORKFLOW
 from ironbell.codec.proto import log_pb2, workflow_pb2
 from ironbell.codec.proto.log_grpc import LogServiceStub
 from ironbell.codec.proto.workflow_pb2 import ActionRequest, ActionResponse, ActionStatusRequest, ActionStatusResponse
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.services.workflow.server import Options, WorkflowServer
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.services.workflow.port.server import Options, WorkflowServer
 
 AGENT = "52:54:00:00:00:01"
 

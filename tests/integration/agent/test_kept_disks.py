@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ironbell.agent import machine
-from ironbell.agent.actions import devices, image2disk, rootio, wipe, writefile
+from ironbell.agent.actions import image2disk, rootio, wipe, writefile
+from ironbell.agent.actions.disks import devices
 from ironbell.agent.notes import ResultNote
 from ironbell.codec.diskidentity import DiskIdentity
 from ironbell.codec.diskwipe import parse

@@ -18,7 +18,7 @@ from grpclib.const import Status
 from ironbell.agent.rpc import CallError, Client
 from ironbell.agent.settings import Settings
 from ironbell.codec.proto import log_pb2, workflow_pb2
-from ironbell.services.workflow.logfile import MACHINE_BYTES, MAX_EXECUTIONS, MAX_SEQUENCE
+from ironbell.services.workflow.logs.file import MACHINE_BYTES, MAX_EXECUTIONS, MAX_SEQUENCE
 
 CALLS = 300
 LARGE = "x" * (100 << 10)

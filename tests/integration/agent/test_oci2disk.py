@@ -18,7 +18,7 @@ import pytest
 
 from ironbell.agent.actions import oci2disk
 from ironbell.agent.actions.context import ActionError
-from ironbell.agent.actions.registry import parse
+from ironbell.agent.actions.streams.registry import parse
 
 IMAGE = bytes(range(256)) * 4096
 MIB = 1 << 20

@@ -14,8 +14,8 @@ from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
 from ironbell.apiserver.store.keys import KeyFile
-from ironbell.app.cluster_kinds import ClusterKinds
-from ironbell.app.logs import configure_logging
+from ironbell.app.admission.definitions import ClusterKinds
+from ironbell.app.processes.logs import configure_logging
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule

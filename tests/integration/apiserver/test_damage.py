@@ -14,8 +14,8 @@ import pytest
 
 from ironbell.api.client import Expired, ListOptions
 from ironbell.api.core import CONFIG_MAP
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.log import StorageError
 from ironbell.apiserver.store.retention import Retention
 from ironbell.base.clock import ManualClock

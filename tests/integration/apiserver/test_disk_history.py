@@ -14,8 +14,8 @@ import pytest
 
 from ironbell.api.client import Api, EventType, Expired, ListOptions, Selector, Unavailable, WatchEvent
 from ironbell.api.core import CONFIG_MAP, EVENT, SECRET
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.log import StorageError
 from ironbell.apiserver.store.retention import Retention
 from ironbell.apiserver.store.sqlite import SqliteLog, require_sqlite

@@ -14,8 +14,8 @@ import pytest
 
 from ironbell.api.client import EventType, PatchType
 from ironbell.api.core import CONFIG_MAP, SECRET
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.keys import KeyFile, new_key
 from ironbell.apiserver.store.log import StorageError
 from ironbell.apiserver.store.retention import Retention

@@ -22,8 +22,8 @@ from prometheus_client import REGISTRY
 
 from ironbell.api.client import EventType, ListOptions, Unavailable
 from ironbell.api.core import CONFIG_MAP
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import StorageError
 from ironbell.base.clock import SystemClock

@@ -14,8 +14,8 @@ from ironbell.api.client import ApiError, Expired, PatchType
 from ironbell.api.core import CONFIG_MAP
 from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import TEMPLATE
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.retention import Retention
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness

@@ -12,8 +12,8 @@ import msgspec
 
 from ironbell.api.core import CONFIG_MAP, SECRET
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness

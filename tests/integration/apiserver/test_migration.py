@@ -16,8 +16,8 @@ import pytest
 
 from ironbell.api.client import EventType, ListOptions
 from ironbell.api.core import CONFIG_MAP, SECRET
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import StorageError
 from ironbell.apiserver.store.schema import SCHEMA_VERSION

@@ -14,8 +14,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from ironbell.api.client import AlreadyExists, Conflict, EventType, ListOptions, NotFound, PatchType
 from ironbell.api.core import CONFIG_MAP
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.retention import Retention
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness

@@ -17,9 +17,9 @@ import pytest
 
 from ironbell.api.client import Expired, ListOptions
 from ironbell.api.core import CONFIG_MAP, SECRET
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness

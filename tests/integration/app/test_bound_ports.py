@@ -12,11 +12,11 @@ from aiohttp import ClientSession
 
 from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
-from ironbell.app.wire_boot import serve_boot
-from ironbell.app.wire_config import WireConfig
-from ironbell.app.wire_sockets import open_sockets
+from ironbell.app.wire.boot_servers import serve_boot
+from ironbell.app.wire.config import WireConfig
+from ironbell.app.wire.sockets import open_sockets
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule

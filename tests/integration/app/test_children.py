@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from ironbell.app.children import Child, ChildSpec
+from ironbell.app.processes.children import Child, ChildSpec
 
 CHILD = """
 import asyncio, os
 import msgspec
-from ironbell.app.child import read_configuration, report, run_child
+from ironbell.app.processes.child import read_configuration, report, run_child
 
 class Configuration(msgspec.Struct):
     greeting: str
@@ -35,8 +35,8 @@ if __name__ == "__main__":
 
 PARENT = """
 import asyncio
-from ironbell.app.children import Child, ChildSpec
-from ironbell.app.logs import configure_logging
+from ironbell.app.processes.children import Child, ChildSpec
+from ironbell.app.processes.logs import configure_logging
 
 configure_logging(process="parent")
 

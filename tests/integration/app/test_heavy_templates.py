@@ -19,8 +19,8 @@ from ironbell.api import core
 from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from support.embeddedcluster import EmbeddedCluster
 
 ATTACKS = {

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from ironbell.app.children import Child, ChildSpec
-from ironbell.app.kept_sockets import Keeper
-from ironbell.app.wire_config import WireConfig
-from ironbell.app.wire_sockets import adopted, open_sockets
+from ironbell.app.processes.children import Child, ChildSpec
+from ironbell.app.processes.kept_sockets import Keeper
+from ironbell.app.wire.config import WireConfig
+from ironbell.app.wire.sockets import adopted, open_sockets
 
 CHILD = """
 import asyncio, os, socket
-from ironbell.app.child import read_configuration, report, run_child
-from ironbell.app.kept_sockets import hand_up, inherited
+from ironbell.app.processes.child import read_configuration, report, run_child
+from ironbell.app.processes.kept_sockets import hand_up, inherited
 
 def prepare():
     failing = read_configuration(dict)["failing"]

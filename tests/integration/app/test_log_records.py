@@ -7,11 +7,11 @@ import socket
 import subprocess
 import sys
 
-from ironbell.app.logs import MAX_VALUE
+from ironbell.app.processes.logs import MAX_VALUE
 
 SPEAKER = f"""
 import structlog
-from ironbell.app.logs import configure_logging
+from ironbell.app.processes.logs import configure_logging
 configure_logging(process="wire")
 structlog.get_logger().info("short")
 structlog.get_logger().info("long", **{{f"text{{i}}": "y" * {MAX_VALUE} for i in range(8)}})

@@ -17,11 +17,11 @@ from ironbell.api.client import NotFound
 from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
 from ironbell.api.inclusteripam import IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
-from ironbell.contract.hardware_claim import HELD
-from ironbell.contract.restored import RESTORED
+from ironbell.contract.servers.claim import HELD
+from ironbell.contract.servers.restored import RESTORED
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from support.embeddedcluster import EmbeddedCluster
 
 POOL = {"apiGroup": IN_CLUSTER_IP_POOL.group, "kind": IN_CLUSTER_IP_POOL.kind, "name": "rack"}

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ironbell.contract.node_images import INDEX, NodeImages, file_name
+from ironbell.contract.servers.node_images import INDEX, NodeImages, file_name
 from support.nowhere import KUBECONFIG
 
 pytestmark = pytest.mark.root

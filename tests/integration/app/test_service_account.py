@@ -12,10 +12,10 @@ import pytest
 
 from ironbell.api.client import Forbidden
 from ironbell.api.tinkerbell import WORKFLOW
-from ironbell.app.privileges import named_account
+from ironbell.app.processes.privileges import named_account
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig, over_socket
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig, over_socket
+from ironbell.kube.transport.http import HttpApi
 from support.site import BOOT, CORE, WORKFLOWS, Site, poll
 
 pytestmark = pytest.mark.root

@@ -87,7 +87,7 @@ def test_logs_in_a_pipe_or_asked_for_raw_are_what_was_sent(kubeconfig: Path) -> 
 
 FOREGROUND = f"""
 import logging, structlog
-from ironbell.app.logs import configure_logging
+from ironbell.app.processes.logs import configure_logging
 hostile = {HOSTILE.decode()!r}
 configure_logging(process="wire")
 structlog.get_logger().warning("machine report", text=hostile + "\\nforged", items=[hostile], error=ValueError(hostile))

@@ -23,8 +23,8 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.inclusteripam import IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig, over_socket
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig, over_socket
+from ironbell.kube.transport.http import HttpApi
 from support.skips import require_program, require_root
 
 NIC = {"dhcp": {"mac": "52:54:00:00:00:01"}, "netboot": {"allowPXE": False}}
@@ -32,8 +32,8 @@ MAKE_HARDWARE = f"""
 import asyncio, sys
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 
 async def main():
     async with HttpApi(from_kubeconfig(sys.argv[1])) as api:

@@ -91,7 +91,7 @@ def test_a_process_that_died_is_named_until_it_is_back_and_no_colour_is_used(sta
     terminal = start(*simulating(), NO_COLOR="1")
     terminal.until(lambda text: "Ready." in text)
     children = Path(f"/proc/{terminal.pid}/task/{terminal.pid}/children").read_text().split()
-    boot = next(pid for pid in children if b"ironbell.app.boot" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    boot = next(pid for pid in children if b"ironbell.app.wire.boot" in Path(f"/proc/{pid}/cmdline").read_bytes())
     os.kill(int(boot), signal.SIGKILL)
     terminal.until(lambda text: "Waits for: boot ended with status -9 and is being started again" in text)
     drawn(terminal)

@@ -9,15 +9,15 @@ import pytest
 from aiohttp import web
 
 from ironbell.api.client import BadRequest, NotFound
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.connect import ConnectRequest
-from ironbell.apiserver.identity import ADMIN
-from ironbell.app.workflow_logs import WorkflowLogs
+from ironbell.app.site.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SystemClock
 from ironbell.services.workflow.index import WorkflowTable
-from ironbell.services.workflow.logfile import Batch, Line
-from ironbell.services.workflow.logreader import LogReader, log_routes
-from ironbell.services.workflow.logrecord import Source
-from ironbell.services.workflow.logstore import LogKey, LogStore
+from ironbell.services.workflow.logs.file import Batch, Line
+from ironbell.services.workflow.logs.reader import LogReader, log_routes
+from ironbell.services.workflow.logs.record import Source
+from ironbell.services.workflow.logs.store import LogKey, LogStore
 
 
 @pytest.fixture

@@ -14,19 +14,19 @@ from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.crd.document import crd_document
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell.hardware import HARDWARE
+from ironbell.apiserver.access.identity import ADMIN
+from ironbell.apiserver.access.roles import RoleAuthorizer
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
-from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.app import roles
-from ironbell.app.cluster_kinds import ClusterKinds
-from ironbell.app.controllers import grant_controllers, identity
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.app.registry import KINDS
+from ironbell.app.site.controllers import grant_controllers, identity
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.controllers.ipam.controllers import controllers
 from ironbell.kube.client import Client
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
 
 

@@ -17,8 +17,8 @@ from ironbell.api.bmc.job import JOB, Job
 from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.api.core import SECRET
 from ironbell.api.crd.document import crd_document
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
@@ -26,7 +26,7 @@ from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.rufio.controllers import controllers
 from ironbell.kube.client import Client
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
 from ironbell.lab import redfish
 from ironbell.lab.certificates import make_certificates

@@ -17,10 +17,10 @@ from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.core.configmap import CONFIG_MAP
 from ironbell.api.core.namespace import NAMESPACE
 from ironbell.api.core.secret import SECRET, SECRET_METADATA
+from ironbell.apiserver.access.identity import ADMIN, Identity
+from ironbell.apiserver.access.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN, Identity
-from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.base.clock import SystemClock, parse_rfc3339
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec import goyaml
@@ -30,7 +30,7 @@ from ironbell.controllers.kubeadm.config.tokens import Lifetime
 from ironbell.controllers.kubeadm.controllers import BOOTSTRAP, bootstrap_controllers
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Key
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import until
 from ironbell.workload.access import Workloads
 from ironbell.workload.following import follow, kubeconfigs_from

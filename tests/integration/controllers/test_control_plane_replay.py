@@ -23,7 +23,7 @@ from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.controllers.kubeadm import controllers as kubeadm
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
 from ironbell.lab.sim.virtualtime import VirtualLoop
 

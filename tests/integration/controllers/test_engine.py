@@ -24,9 +24,9 @@ from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.template import TEMPLATE, Template
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowAction, WorkflowTask
+from ironbell.apiserver.access.identity import ADMIN, Identity
+from ironbell.apiserver.access.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN, Identity
-from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness, SystemRandomness
@@ -37,11 +37,11 @@ from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetPo
 from ironbell.controllers.rufio.secret import Credentials
 from ironbell.controllers.tink import controllers as tink
 from ironbell.controllers.tink.render import Rendered, RenderError
-from ironbell.kube.caches import Informers
+from ironbell.kube.cache.caches import Informers
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
 from ironbell.kube.testing import running, until
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from support.components import OnCluster
 
 BMC_ACCESS = Identity("bmc-access", ("system:authenticated",))

@@ -13,8 +13,8 @@ import pytest
 from ironbell.api.client import Api, PatchType
 from ironbell.api.core.node import NODE
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.base.clock import SystemClock, parse_rfc3339
 from ironbell.base.randomness import SystemRandomness
 from ironbell.controllers.capi.machine.drain.pods import NOT_REACHED, Outcome, PodView
@@ -40,9 +40,9 @@ from ironbell.controllers.capi.machine.questions import (
     read_pods,
     read_volumes,
 )
-from ironbell.kube.act import OutOfDate
 from ironbell.kube.decision import Emit, Key
-from ironbell.lab.sim.eviction import eviction
+from ironbell.kube.manager.act import OutOfDate
+from ironbell.lab.sim.cluster.eviction import eviction
 from ironbell.workload.access import NotConnected
 from ironbell.workload.clusterkey import ClusterKey
 

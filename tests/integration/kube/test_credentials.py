@@ -16,12 +16,12 @@ import pytest
 from aiohttp import web
 
 from ironbell.api.client import Unauthorized, Unavailable
-from ironbell.apiserver.pki import Authority
+from ironbell.apiserver.access.pki import Authority
 from ironbell.base.clock import ManualClock, SystemClock, rfc3339
-from ironbell.kube.connection import from_kubeconfig, in_cluster
-from ironbell.kube.exec_plugin import CredentialError, ExecPlugin, ExecSpec, read_exec
-from ironbell.kube.http import HttpApi
-from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.kube.transport.connection import from_kubeconfig, in_cluster
+from ironbell.kube.transport.exec_plugin import CredentialError, ExecPlugin, ExecSpec, read_exec
+from ironbell.kube.transport.http import HttpApi
+from ironbell.kube.transport.tokens import ConnectionConfigError
 
 V1 = "client.authentication.k8s.io/v1"
 SECRET = "hush-hush"

@@ -11,18 +11,18 @@ import pytest
 from ironbell.api.client import Api
 from ironbell.api.core import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, KIND_DEFINITION
 from ironbell.api.unstructured import dynamic_kind
+from ironbell.apiserver.access.identity import ADMIN, MASTERS, Identity
+from ironbell.apiserver.access.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
-from ironbell.apiserver.identity import ADMIN, MASTERS, Identity
-from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig, over_socket
-from ironbell.kube.controller import Controller
-from ironbell.kube.http import HttpApi
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
+from ironbell.kube.transport.connection import from_kubeconfig, over_socket
+from ironbell.kube.transport.http import HttpApi
 from support.followers import GROUP, FollowerReconciler, definition_body, follower_body
 
 SERVERS = {version: dynamic_kind(GROUP, version, "Server", "servers") for version in ("v1beta1", "v1beta2")}

@@ -13,22 +13,20 @@ import pytest
 
 from ironbell.api.client import Api, Conflict, Forbidden, NotFound, PatchType, Preconditions
 from ironbell.api.crd.document import crd_document
+from ironbell.apiserver.access.identity import ADMIN, MASTERS
 from ironbell.apiserver.actions import Action
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import Running, serve
-from ironbell.apiserver.identity import ADMIN, MASTERS
 from ironbell.apiserver.request import Request
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness, SystemRandomness
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig, over_socket
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import Delete, do
-from ironbell.kube.events import EVENTS
-from ironbell.kube.http import HttpApi
-from ironbell.kube.informer import Informer
-from ironbell.kube.leader import LeaderElection, LeaseSettings
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.events import EVENTS
+from ironbell.kube.manager.leader import LeaderElection, LeaseSettings
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
 from ironbell.kube.testing.example import (
     RACK,
@@ -38,6 +36,8 @@ from ironbell.kube.testing.example import (
     Slot,
 )
 from ironbell.kube.testing.example_world import Plugs
+from ironbell.kube.transport.connection import from_kubeconfig, over_socket
+from ironbell.kube.transport.http import HttpApi
 
 DEFINITIONS = [crd_document(kind) for kind in (RACK, SLOT)]
 

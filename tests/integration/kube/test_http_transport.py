@@ -29,8 +29,10 @@ from ironbell.api.client import (
     Unavailable,
     WriteOptions,
 )
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
-from ironbell.kube.connection import (
+from ironbell.kube.testing.example import SLOT
+from ironbell.kube.transport.connection import (
     Connection,
     ConnectionConfigError,
     FileToken,
@@ -39,9 +41,7 @@ from ironbell.kube.connection import (
     in_cluster,
     over_socket,
 )
-from ironbell.kube.http import HttpApi
-from ironbell.kube.informer import Informer
-from ironbell.kube.testing.example import SLOT
+from ironbell.kube.transport.http import HttpApi
 
 WHERE = SLOT.collection
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

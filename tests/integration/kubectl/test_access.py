@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubeconfig
+from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
 from support.cluster import Cluster
 from support.kubectl import Kubectl
 

@@ -366,7 +366,7 @@ async def test_plain_text_on_the_tls_port_harms_nobody(cluster: Cluster, http: H
 
 
 async def test_a_certificate_of_another_authority_is_refused(cluster: Cluster, tmp_path: Any) -> None:
-    from ironbell.apiserver.pki import Authority
+    from ironbell.apiserver.access.pki import Authority
     from ironbell.base.clock import SystemClock
 
     foreign = await asyncio.to_thread(Authority(tmp_path / "foreign", SystemClock()).client, "x", ["system:masters"])

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 
-from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubeconfig
+from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
 from support.components import ironbell
 from support.embeddedcluster import EmbeddedCluster
 from support.kubectl import Kubectl

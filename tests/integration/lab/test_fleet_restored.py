@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.contract.restored import RESTORED
+from ironbell.contract.servers.restored import RESTORED
 from support.embeddedcluster import EmbeddedCluster
 from support.fleetclusters import cluster
 from support.kubeapi import eventually

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ironbell.agent.actions.checksum import Checksum
 from ironbell.agent.actions.context import ActionError
+from ironbell.agent.actions.streams.checksum import Checksum
 from ironbell.api.bmc import JOB, MACHINE
 from ironbell.api.client import PatchType
 from ironbell.api.cluster import CLUSTER

@@ -14,7 +14,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.servers.claim import HELD
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop

@@ -17,7 +17,7 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster import MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.apiserver.store.entry import Change
-from ironbell.contract.hardware_claim import HELD, claim_of
+from ironbell.contract.servers.claim import HELD, claim_of
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.lifecycle.names import WANTED_SINCE
 from support.captreplay import NAMESPACE, CaptSite, capt_site

@@ -9,7 +9,7 @@ from typing import Any
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.core import EVENT, NAMESPACE
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.contract.hardware_claim import claim_of
+from ironbell.contract.servers.claim import claim_of
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.captreplay import CaptSite, capt_site

@@ -17,8 +17,8 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_H
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core.secret import SECRET
 from ironbell.apiserver.store.entry import Change
-from ironbell.lab.sim.host import HostFault, HostPlan
-from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, DEV_MACHINE_TEMPLATE
+from ironbell.lab.sim.cluster.host import HostFault, HostPlan
+from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE, DEV_MACHINE_TEMPLATE
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.operations.cluster.template import built_in, objects_of

@@ -15,9 +15,9 @@ from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
-from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.store.entry import Change
-from ironbell.contract.hardware_claim import HELD, claim_of
+from ironbell.contract.servers.claim import HELD, claim_of
 from ironbell.kube.client import Client
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.sim.virtualtime import VirtualLoop

@@ -14,9 +14,9 @@ from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
-from ironbell.contract.hardware_claim import WIPED, claim_of
-from ironbell.contract.wipe_due import WIPE_DUE
-from ironbell.kube.informer import Informer
+from ironbell.contract.servers.claim import WIPED, claim_of
+from ironbell.contract.servers.wipe_due import WIPE_DUE
+from ironbell.kube.cache.informer import Informer
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.lifecycle.names import WIPE

@@ -10,7 +10,7 @@ import pytest
 from ironbell.api.client import PatchType
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
-from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
+from ironbell.contract.servers.claim import HELD, WIPED, claim_of
 from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop

@@ -14,9 +14,10 @@ from ironbell.controllers.capi.machine.deletion import steps as deletion
 from ironbell.controllers.capi.machinedeployment import reconciler as machinedeployment
 from ironbell.controllers.capi.machinedeployment.limits import Limits
 from ironbell.controllers.capi.machineset import reconciler as machineset
-from ironbell.controllers.kubeadm.controlplane import hook, steps
-from ironbell.controllers.kubeadm.controlplane.preflight import PASSED
-from ironbell.controllers.kubeadm.controlplane.quorum import EtcdForecast
+from ironbell.controllers.kubeadm.controlplane import steps
+from ironbell.controllers.kubeadm.controlplane.machines import hook
+from ironbell.controllers.kubeadm.controlplane.machines.preflight import PASSED
+from ironbell.controllers.kubeadm.controlplane.machines.quorum import EtcdForecast
 from ironbell.kube.decision import do
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.lab.sim.virtualtime import VirtualLoop

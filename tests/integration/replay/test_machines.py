@@ -15,7 +15,7 @@ from ironbell.api.cluster import MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHE
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Collection
-from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.sim.replay import ReplaySite, open_site

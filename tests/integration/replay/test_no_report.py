@@ -10,7 +10,7 @@ from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.core import NODE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.kube.client import Client
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.fleet.speed import REAL

@@ -13,7 +13,7 @@ from ironbell.api.client import PatchType
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.codec import goyaml
-from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
+from ironbell.contract.servers.claim import HELD, WIPED, claim_of
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.lifecycle.names import WIPE_TEMPLATE
 from support.fleetclusters import NAMESPACE, cluster

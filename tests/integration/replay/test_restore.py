@@ -12,10 +12,10 @@ import pytest
 from ironbell.api.cluster import MACHINE
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.store.log import Row
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
-from ironbell.lab.sim.host import Host
+from ironbell.lab.sim.cluster.host import Host
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.capisite import cluster_documents, site

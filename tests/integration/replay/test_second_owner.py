@@ -17,7 +17,7 @@ from ironbell.api.cluster import MACHINE
 from ironbell.api.core.secret import SECRET
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.apiserver.store.entry import Change
-from ironbell.contract.hardware_claim import WIPED, claim_of
+from ironbell.contract.servers.claim import WIPED, claim_of
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.captreplay import NAMESPACE, CaptSite, capt_site
 from support.demohosts import HOST, controllers

@@ -8,7 +8,7 @@ from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster import MACHINE
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.contract.hardware_claim import claim_of
+from ironbell.contract.servers.claim import claim_of
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.sim.replay import ReplaySite

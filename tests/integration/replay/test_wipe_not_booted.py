@@ -9,7 +9,7 @@ import pytest
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core import EVENT
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.contract.hardware_claim import HELD, claim_of
+from ironbell.contract.servers.claim import HELD, claim_of
 from ironbell.lab.fleet.catalogue import Server
 from ironbell.lab.fleet.link import Answer, NoAnswerError
 from ironbell.lab.fleet.server import NETBOOT_S

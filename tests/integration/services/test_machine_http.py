@@ -25,11 +25,11 @@ from ironbell.api.tinkerbell.workflow import (
     WorkflowStatus,
     WorkflowTask,
 )
-from ironbell.contract.boot_progress import BootEvent, BootStage
-from ironbell.contract.boot_token import Identity, Mint, annotation, metadata_token, minted
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
-from ironbell.contract.netboot import NetbootSettings
+from ironbell.contract.servers.boot_progress import BootEvent, BootStage
+from ironbell.contract.servers.boot_token import Identity, Mint, annotation, metadata_token, minted
+from ironbell.contract.servers.claim import USER_DATA_OF, WITHDRAWN
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.netboot import NetbootSettings
 from ironbell.provisioner.user_data import EARLY, FindWorkflow
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.boot.http import BootHttp

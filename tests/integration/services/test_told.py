@@ -12,10 +12,10 @@ from aiohttp import ClientSession, web
 
 from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.tinkerbell.hardware import HARDWARE
-from ironbell.contract.boot_token import PLACEHOLDER, Identity, Mint, annotation, metadata_token, minted
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN
-from ironbell.contract.restored import RESTORED
+from ironbell.contract.servers.boot_token import PLACEHOLDER, Identity, Mint, annotation, metadata_token, minted
+from ironbell.contract.servers.claim import HELD, USER_DATA_OF, WITHDRAWN
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.restored import RESTORED
 from ironbell.services.metadata.http import MetadataHttp
 
 SECRET = "#cloud-config\n# password: of-the-vendor\n"

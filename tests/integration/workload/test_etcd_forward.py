@@ -20,10 +20,10 @@ from aiohttp import WSMsgType, web
 from ironbell.api.core.secret import SECRET
 from ironbell.base.clock import SystemClock
 from ironbell.contract import pki
-from ironbell.contract.cluster_secrets import CERTIFICATE, KEY, encoded
-from ironbell.kube.connection import Connection
-from ironbell.kube.http import HttpApi
+from ironbell.contract.clusters.secrets import CERTIFICATE, KEY, encoded
 from ironbell.kube.testing.memory import MemoryApi
+from ironbell.kube.transport.connection import Connection
+from ironbell.kube.transport.http import HttpApi
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdError, EtcdUnreachableError

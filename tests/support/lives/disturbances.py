@@ -10,10 +10,10 @@ from ironbell.api.client import NotFound
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET
-from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.kube.client import Client
-from ironbell.lab.sim.cluster import SimCluster
-from ironbell.lab.sim.host import Host, HostFault, HostPlan
+from ironbell.lab.sim.cluster.cluster import SimCluster
+from ironbell.lab.sim.cluster.host import Host, HostFault, HostPlan
 from ironbell.lab.sim.replay import ReplaySite
 from support.lives.picture import Picture
 from support.lives.wanted import Wanted

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 
 from ironbell.apiserver.store.entry import Change
 from ironbell.kube.decision import Key
-from ironbell.lab.sim.cluster import SimCluster
-from ironbell.lab.sim.host import Host
+from ironbell.lab.sim.cluster.cluster import SimCluster
+from ironbell.lab.sim.cluster.host import Host
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.workload.etcd import Member
 from support.lives import deletions, releases

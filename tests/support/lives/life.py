@@ -25,11 +25,11 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.kind import Collection
 from ironbell.apiserver.store.entry import Change
 from ironbell.base.errors import IronbellError
-from ironbell.contract.cluster_secrets import CERTIFICATE, KEY, Purpose, encoded, secret_name
+from ironbell.contract.clusters.secrets import CERTIFICATE, KEY, Purpose, encoded, secret_name
 from ironbell.contract.pki import KeyAlgorithm, make_authority
 from ironbell.kube.client import Client
-from ironbell.lab.sim.host import HostFault, HostPlan
-from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE
+from ironbell.lab.sim.cluster.host import HostFault, HostPlan
+from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.capisite import NAMESPACE, site

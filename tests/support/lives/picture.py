@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ironbell.kube.decision import Key
-from ironbell.lab.sim.host import Host
+from ironbell.lab.sim.cluster.host import Host
 from ironbell.lab.sim.replay import ReplaySite
 
 Body = Mapping[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ironbell.base.clock import parse_rfc3339
-from ironbell.lab.sim.cluster import SimCluster
-from ironbell.lab.sim.host import Host
+from ironbell.lab.sim.cluster.cluster import SimCluster
+from ironbell.lab.sim.cluster.host import Host
 from ironbell.workload.etcd import Member
 from support.lives.picture import KNOWN_S, SICK_S, Picture, is_going, key_of
 from support.lives.wanted import DRAIN_S

@@ -10,9 +10,9 @@ import msgspec
 import yaml
 
 from ironbell.api.client import AlreadyExists, Api
-from ironbell.contract.cluster_kubeconfig import make_kubeconfig
+from ironbell.contract.clusters.kubeconfig import make_kubeconfig
 from ironbell.contract.pki import KeyAlgorithm, make_authority
-from ironbell.lab.sim.objects import NODES
+from ironbell.lab.sim.cluster.objects import NODES
 from ironbell.lab.sim.replay import ReplaySite
 from support.strangers.manifests import NAMESPACE
 

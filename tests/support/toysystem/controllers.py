@@ -8,7 +8,7 @@ from typing import Final
 from ironbell.contract.access import Permissions, may, may_read, policy_rules
 from ironbell.contract.system import Runtime
 from ironbell.controllers.toy.kinds import TOY, Toy
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.decision import DONE, Decision, Key, patch_status
 from ironbell.kube.reconciler import Declaration, Cache
 

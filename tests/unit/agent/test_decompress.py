@@ -12,7 +12,7 @@ from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironbell.agent.actions.decompress import CorruptStreamError, Format, expand, sniff
+from ironbell.agent.actions.streams.decompress import CorruptStreamError, Format, expand, sniff
 
 COMPRESSORS = {
     Format.GZIP: lambda data: gzip.compress(data, 1),

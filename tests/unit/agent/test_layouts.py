@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.agent.actions import grubcfg, mounts
 from ironbell.agent.actions.cexec import command_lines
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.kexec import choose
-from ironbell.agent.actions.rootio_plan import (
+from ironbell.agent.actions.disks import grubcfg, mounts
+from ironbell.agent.actions.disks.rootio_plan import (
     Disk,
     LogicalVolume,
     Mount,
@@ -22,6 +21,7 @@ from ironbell.agent.actions.rootio_plan import (
     partition_script,
     volume_commands,
 )
+from ironbell.agent.actions.kexec import choose
 
 GRUB = """
 set default="0"

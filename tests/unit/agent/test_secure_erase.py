@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ironbell.agent import notes
-from ironbell.agent.actions import devices, secure
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.devices import Device
-from ironbell.agent.actions.secure import Ata, erase, parse_security
+from ironbell.agent.actions.disks import devices, secure
+from ironbell.agent.actions.disks.devices import Device
+from ironbell.agent.actions.disks.secure import Ata, erase, parse_security
 
 HDPARM = """
 /dev/sda:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.agent import attributes, builtins, machine, notes, power
-from ironbell.agent.actions.checksum import Checksum
 from ironbell.agent.actions.context import ActionError
-from ironbell.agent.actions.download import shown
+from ironbell.agent.actions.streams.checksum import Checksum
+from ironbell.agent.actions.streams.download import shown
 from ironbell.agent.execution import LineSplitter
 from ironbell.agent.loop import duration_text
 from ironbell.agent.notes import AfterNote, Power, ProgressNote

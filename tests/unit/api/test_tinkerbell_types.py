@@ -17,7 +17,7 @@ from ironbell.api.crd.schema import root_schema
 from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
-from ironbell.apiserver.tables_jsonpath import Path
+from ironbell.apiserver.tables.jsonpath import Path
 from ironbell.app.registry import KINDS
 
 

@@ -21,8 +21,8 @@ from ironbell.api.client import (
     WriteOptions,
 )
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import ADMIN, Identity
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN, Identity
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 

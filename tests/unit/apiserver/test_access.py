@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ironbell.api.client import Forbidden, Invalid, NotFound, PatchType, Selector
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
-from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 
 ALICE = Identity("alice", ("team",))
 Make = Callable[..., dict[str, Any]]

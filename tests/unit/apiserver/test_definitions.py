@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ironbell.api.client import BadRequest, Invalid, PatchType, WriteOptions
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.crds.keywords import definition_misfit, prune_definition
 from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.crds.served import served_resources, version_rank
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.resources import Resources
 from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.base.clock import ManualClock

@@ -24,8 +24,8 @@ from ironbell.api.client import (
     Verb,
 )
 from ironbell.api.core import CONFIG_MAP
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from ironbell.api.client import Unavailable
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.flowcontrol import keeper, suggested
 from ironbell.apiserver.flowcontrol.classify import match
 from ironbell.apiserver.flowcontrol.limits import Limits, Waiting, limits_of, waiting_of
 from ironbell.apiserver.flowcontrol.plan import plan_of
 from ironbell.apiserver.flowcontrol.spec import AUTOUPDATE, GROUP, FlowSchema, PriorityLevel, Rules
-from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.roles import Attributes
 from ironbell.apiserver.verbs.create import create_value
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.api.client import ApiError, BadRequest, EventType, Expired, ListOptions, Match, Selector
-from ironbell.apiserver import selectors
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.selectors import selectors
 from ironbell.apiserver.store.retention import Retention
 from ironbell.apiserver.verbs import read
 from ironbell.base.clock import ManualClock

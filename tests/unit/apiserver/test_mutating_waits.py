@@ -9,8 +9,8 @@ import pytest
 
 from ironbell.api.core import CONFIG_MAP
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.policies import mutating
 from ironbell.apiserver.webhooks.review import shown_as
 from ironbell.base.clock import ManualClock

@@ -9,9 +9,9 @@ import pytest
 
 from ironbell.api.client import ListOptions, PatchType
 from ironbell.api.core import CONFIG_MAP
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
-from ironbell.apiserver.identity import ADMIN
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 

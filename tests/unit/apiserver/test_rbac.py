@@ -10,9 +10,9 @@ import pytest
 
 from ironbell.api.client import Forbidden, Invalid, NotFound
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 

@@ -12,7 +12,7 @@ import pytest
 from ironbell.api.client import Invalid
 from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.http import answers
+from ironbell.apiserver.http.content import answers
 from ironbell.apiserver.threads import BRIEF_S, evaluated, in_thread
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness

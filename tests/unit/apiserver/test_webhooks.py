@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from ironbell.api.client import ApiError
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.admission import AdmissionRequest, Operation
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.shape import plain_shape
 from ironbell.apiserver.store.entry import Entry

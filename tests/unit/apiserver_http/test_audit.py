@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.http.audit import AuditError, AuditLog, AuditRecord, audit_event
 from ironbell.apiserver.http.target import Target
-from ironbell.apiserver.identity import Identity
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ironbell.api.client import Unauthorized
-from ironbell.apiserver.auth import ANONYMOUS, Tokens, authenticate, certificate_identity, is_open
-from ironbell.apiserver.identity import AUTHENTICATED, Identity
-from ironbell.apiserver.pki import PkiError
+from ironbell.apiserver.access.auth import ANONYMOUS, Tokens, authenticate, certificate_identity, is_open
+from ironbell.apiserver.access.identity import AUTHENTICATED, Identity
+from ironbell.apiserver.access.pki import PkiError
 from ironbell.base.randomness import SeededRandomness, SystemRandomness
 
 PEER: dict[str, Any] = {

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.apiserver.http.protobuf import wire_fields
-from ironbell.apiserver.openapi import OpenApi
-from ironbell.apiserver.openapi_schemas import schema_name
-from ironbell.apiserver.openapi_v2 import narrow
-from ironbell.apiserver.openapi_v2_protobuf import encode
-from ironbell.apiserver.openapi_v3 import resolve
+from ironbell.apiserver.http.protobuf.codec import wire_fields
+from ironbell.apiserver.openapi.documents import OpenApi
+from ironbell.apiserver.openapi.schemas import schema_name
+from ironbell.apiserver.openapi.v2 import narrow
+from ironbell.apiserver.openapi.v2_protobuf import encode
+from ironbell.apiserver.openapi.v3 import resolve
 from ironbell.apiserver.resources import ResourceInfo, Resources
 from ironbell.apiserver.schema.shape import plain_shape
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubeconfig
-from ironbell.apiserver.pki import Authority, PkiError, subject
+from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
+from ironbell.apiserver.access.pki import Authority, PkiError, subject
 from ironbell.base.clock import ManualClock
 from ironbell.codec import goyaml
 

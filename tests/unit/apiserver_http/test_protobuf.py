@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.api.client import BadRequest, UnsupportedMediaType
-from ironbell.apiserver.http.media import NotAcceptable
-from ironbell.apiserver.http.protobuf import to_json
-from ironbell.apiserver.http.protobuf_types import fields_of, kinds, message_names, message_of
-from ironbell.apiserver.http.protobuf_writer import from_json, watch_frame
+from ironbell.apiserver.http.content.media import NotAcceptable
+from ironbell.apiserver.http.protobuf.codec import to_json
+from ironbell.apiserver.http.protobuf.types import fields_of, kinds, message_names, message_of
+from ironbell.apiserver.http.protobuf.writer import from_json, watch_frame
 
 # As kubectl 1.32 sends it for `create namespace x`.
 NAMESPACE = bytes.fromhex(

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.api.client import ApiError, BadRequest, Invalid, Preconditions, Propagation, Selector
-from ironbell.apiserver.http.deletions import delete_parameters
-from ironbell.apiserver.http.media import (
+from ironbell.apiserver.http.content.media import (
     JSON,
     PROTOBUF,
     YAML,
@@ -19,6 +18,7 @@ from ironbell.apiserver.http.media import (
     object_format,
     ranges,
 )
+from ironbell.apiserver.http.deletions import delete_parameters
 from ironbell.apiserver.http.parameters import (
     flag,
     list_options,

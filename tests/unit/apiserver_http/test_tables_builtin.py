@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.apiserver.tables_columns import built_in_kinds, printer
+from ironbell.apiserver.tables.columns import built_in_kinds, printer
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 CREATED = "2026-01-01T23:00:00Z"

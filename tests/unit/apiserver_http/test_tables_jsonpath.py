@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.apiserver.tables_jsonpath import Path, PathError
+from ironbell.apiserver.tables.jsonpath import Path, PathError
 
 OBJECT: dict[str, Any] = {
     "metadata": {"labels": {"cluster.x-k8s.io/cluster-name": "one"}, "name": "m"},

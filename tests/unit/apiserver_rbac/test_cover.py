@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ironbell.apiserver.access.roles import EVERYTHING, Attributes, Rule, url_covers
 from ironbell.apiserver.rbac.cover import describe, listed, missing
-from ironbell.apiserver.roles import EVERYTHING, Attributes, Rule, url_covers
 
 PODS = Rule(("get", "list"), ("pods",), ("",))
 

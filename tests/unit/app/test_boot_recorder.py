@@ -9,12 +9,12 @@ import pytest
 import structlog
 
 from ironbell.api.client import NotFound, Unavailable
-from ironbell.app import boot_recorder
-from ironbell.app.boot_recorder import BootRecorder
+from ironbell.app.wire import boot_recorder
+from ironbell.app.wire.boot_recorder import BootRecorder
 from ironbell.base.clock import ManualClock
-from ironbell.contract.boot_progress import BootEvent, BootStage
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.boot_progress import BootEvent, BootStage
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.provisioner.installed_system import SystemFailure, decoded
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ironbell.app.child import raise_file_limit
+from ironbell.app.processes.child import raise_file_limit
 
 
 @pytest.fixture

@@ -9,17 +9,17 @@ import msgspec
 
 from ironbell.api.client import ListOptions, Selector
 from ironbell.api.clusterctl import PROVIDER
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
-from ironbell.app.cluster_inventory import list_providers
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
+from ironbell.app.admission.inventory import list_providers
 from ironbell.app.install.manifests import manifests
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
-from ironbell.lab.sim.kinds import KINDS as SIMULATED
+from ironbell.lab.sim.provider.kinds import KINDS as SIMULATED
 
 ALL = {"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-tinkerbell"}
 

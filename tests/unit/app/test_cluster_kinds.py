@@ -8,10 +8,10 @@ import pytest
 
 from ironbell.api.client import NO_OPTIONS, BadRequest, Invalid, PatchType, WriteOptions
 from ironbell.api.kind import Collection
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
-from ironbell.apiserver.identity import ADMIN
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.app.systems import SYSTEMS, converted_in
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness

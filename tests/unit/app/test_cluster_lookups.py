@@ -10,7 +10,7 @@ import pytest
 from ironbell.api.client import ApiError, Forbidden, ListOptions, NotFound, Page, TooManyRequests, Unavailable
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS
 from ironbell.api.kind import Collection
-from ironbell.app.cluster_lookups import Lookups
+from ironbell.app.admission.lookups import Lookups
 from ironbell.contract.admission_lookups import ListWanted, ObjectWanted, ReferredWanted, Wanted
 
 _ALL = ListOptions()

@@ -11,13 +11,13 @@ from ironbell.api.client import ListOptions, NotFound, Page, Unavailable
 from ironbell.api.core import SECRET
 from ironbell.api.kind import Collection, Kind
 from ironbell.api.meta import Resource
-from ironbell.app.cluster_admission import admissions
-from ironbell.app.cluster_webhooks import CONVERT_PATH, cluster_handlers, mutate_path, scale_path, validate_path
+from ironbell.app.admission.handlers import CONVERT_PATH, cluster_handlers, mutate_path, scale_path, validate_path
+from ironbell.app.admission.kinds import admissions
+from ironbell.app.admission.places import client_configs, places_of, secret_of
+from ironbell.app.admission.tls import WebhookTls
 from ironbell.app.install.manifests import manifests
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.systems import SYSTEMS, converted_in
-from ironbell.app.webhook_places import client_configs, places_of, secret_of
-from ironbell.app.webhook_tls import WebhookTls
 from ironbell.base.clock import ManualClock
 from ironbell.kube.serving_certificates import AUTHORITY
 from ironbell.kube.testing import MemoryApi

@@ -13,7 +13,7 @@ from ironbell.controllers.ipam import controllers as ipam
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.tink import controllers as tink
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing.memory import MemoryApi
 from support.rendering import InProcess
 from support.workloads import no_workloads

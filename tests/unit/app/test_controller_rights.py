@@ -6,12 +6,12 @@ from itertools import product
 
 import pytest
 
-from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.roles import Attributes, RoleAuthorizer
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes, RoleAuthorizer
 from ironbell.app import roles
 from ironbell.app.components import COMPONENTS, Role
-from ironbell.app.controllers import grant_controllers, identity, rules_by_controller
 from ironbell.app.registry import KINDS
+from ironbell.app.site.controllers import grant_controllers, identity, rules_by_controller
 
 VERBS = ("create", "update", "patch", "delete", "deletecollection", "impersonate", "escalate", "bind", "approve")
 SUBRESOURCES = ("", "status", "scale", "finalizers", "token", "log", "exec")

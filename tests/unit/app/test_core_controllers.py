@@ -16,10 +16,10 @@ from ironbell.api.client import ListOptions
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.kind import Kind
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
-from ironbell.apiserver.identity import ADMIN
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app.data_folder import DataFolderError, prepare_data_folder
+from ironbell.app.site.data_folder import DataFolderError, prepare_data_folder
 
 OTHER = 60771
 

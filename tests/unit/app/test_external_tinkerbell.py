@@ -18,12 +18,12 @@ from ironbell.api.core.secret import SECRET, SECRET_METADATA
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import SystemClock, rfc3339
 from ironbell.base.randomness import SystemRandomness
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.system import Settings
 from ironbell.controllers.capt import controllers as capt
 from ironbell.controllers.capt.external import THEIRS, ServersElsewhere, api_with_servers
 from ironbell.kube.client import Client
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.split import SplitApi
 from ironbell.kube.testing import MemoryApi
 from support.captworld import EVERY_VERSION

@@ -11,19 +11,19 @@ from aiohttp import web
 from ironbell.api.client import PatchType
 from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.shape import plain_shape
 from ironbell.apiserver.warnings import collecting
-from ironbell.app import webhooks
-from ironbell.app.hold_admission import protect_held_servers
+from ironbell.app.admission import server as webhooks
+from ironbell.app.admission.holds import protect_held_servers
+from ironbell.app.admission.reviews import hardware_deletion_review
+from ironbell.app.admission.warnings import warn_of_tinkerbell
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.webhooks import DELETION_PATH
 from ironbell.app.install.webhooks import webhooks as configuration
-from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell
-from ironbell.app.webhook_reviews import hardware_deletion_review
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from ironbell.api.client import Unavailable
-from ironbell.app.health import AddressError, ApiReachable, read_address, serving_health
+from ironbell.app.processes.health import AddressError, ApiReachable, read_address, serving_health
 from ironbell.base.clock import ManualClock
 
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ironbell.apiserver.http.documents import version_info
+from ironbell.apiserver.http.content.documents import version_info
 from ironbell.app.install.apply import InstallError, check_pods_run
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 
 
 class Answering:

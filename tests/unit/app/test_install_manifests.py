@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ironbell.apiserver.access.identity import ADMIN
+from ironbell.apiserver.access.roles import Role
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
-from ironbell.apiserver.roles import Role
 from ironbell.app.components import (
     COMPONENTS,
     UnknownComponentError,
@@ -22,11 +22,11 @@ from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.policies import policies
 from ironbell.app.install.resources import COLLECTIONS
 from ironbell.app.roles import BOOT_ROLE, WORKFLOW_ROLE
-from ironbell.app.run_controllers import controller_names
+from ironbell.app.run.controllers import controller_names
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.contract.system import Runtime
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import MemoryApi
 
 OF_PROVIDERS = {

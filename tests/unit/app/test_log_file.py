@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app.log_file import LogFile
+from ironbell.app.processes.log_file import LogFile
 
 
 def test_it_is_moved_aside_at_its_limit_while_others_write(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from ironbell.app.metadata_url import image_source
-from ironbell.app.node_images import NodeImageFolder
-from ironbell.app.up_checks import check_environment
-from ironbell.app.up_options import OptionsError, UpOptions, read_options
+from ironbell.app.site.checks import check_environment
+from ironbell.app.site.metadata_url import image_source
+from ironbell.app.site.node_images import NodeImageFolder
+from ironbell.app.site.options import OptionsError, UpOptions, read_options
 from ironbell.base.ownfolder import OwnFolder
-from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages, file_name, image_source_at
+from ironbell.contract.servers.node_images import INDEX, ImageSource, NodeImage, NodeImages, file_name, image_source_at
 from ironbell.image.manifest import Manifest, describe, store
 from ironbell.provisioner.image_index import NodeImagesError, image_askers
 from ironbell.provisioner.node_images import NodeImageIndex
@@ -106,14 +106,14 @@ def test_the_manifest_of_a_build_spares_reading_the_image(
     folder: NodeImageFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest(write(folder.source, b"image"))
-    monkeypatch.setattr("ironbell.app.node_images._digest", lambda _path: pytest.fail("the image was read"))
+    monkeypatch.setattr("ironbell.app.site.node_images._digest", lambda _path: pytest.fail("the image was read"))
     assert len(folder.refresh().images) == 1
 
 
 def test_any_other_file_is_read_once(folder: NodeImageFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder.source, b"image", digest="0" * 64)
     read: list[Path] = []
-    monkeypatch.setattr("ironbell.app.node_images._digest", lambda path: read.append(path) or "1" * 64)
+    monkeypatch.setattr("ironbell.app.site.node_images._digest", lambda path: read.append(path) or "1" * 64)
     for _ in range(3):
         folder.refresh()
     assert len(read) == 1
@@ -158,7 +158,7 @@ def test_what_was_readable_at_the_start_stays_published_without_the_right_to_rea
     def refused(path: Path) -> NodeImage:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    monkeypatch.setattr("ironbell.app.node_images._verdict", refused)
+    monkeypatch.setattr("ironbell.app.site.node_images._verdict", refused)
     assert folder.refresh() == found == index(folder)
     other = file_name("v1.37.0")
     write(folder.source, b"another", name=other)

@@ -10,17 +10,17 @@ import pytest
 from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.api.client import Forbidden, Unavailable
 from ironbell.api.kind import Collection, Kind
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
-from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.schema.shape import plain_shape
 from ironbell.apiserver.warnings import collecting
-from ironbell.app.controllers import grant_controllers, identity
+from ironbell.app.admission.reference_webhook import REFERENCES_PATH, REVIEWS, reference_handler
+from ironbell.app.admission.references import check_references
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.webhooks import webhooks
-from ironbell.app.reference_admission import check_references
-from ironbell.app.reference_webhook import REFERENCES_PATH, REVIEWS, reference_handler
+from ironbell.app.site.controllers import grant_controllers, identity
 from ironbell.controllers.rufio.job import JobReconciler
 from ironbell.controllers.rufio.machine import MachineReconciler
 from ironbell.provisioner.bmc_address import ADDRESS, CONFIRMED

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ironbell.app.run_options import ElectionOptions, RunOptionsError, read_workers
-from ironbell.app.run_parts import run_parts
+from ironbell.app.run.options import ElectionOptions, RunOptionsError, read_workers
+from ironbell.app.run.parts import run_parts
 from ironbell.base.errors import IronbellError
 
 

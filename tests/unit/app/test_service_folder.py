@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app import privileges
-from ironbell.app.privileges import SERVICE_ID, Account, PrivilegeError, named_account
-from ironbell.app.service_folder import ServiceFolderError, open_service_folder, publish_all
+from ironbell.app.processes import privileges
+from ironbell.app.processes.privileges import SERVICE_ID, Account, PrivilegeError, named_account
+from ironbell.app.site.service_folder import ServiceFolderError, open_service_folder, publish_all
 
 NOBODY = 65534
 ACCOUNT = Account("60770", SERVICE_ID, SERVICE_ID)

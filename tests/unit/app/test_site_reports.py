@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ironbell.app.up import Site
-from ironbell.app.up_options import UpOptions
-from ironbell.app.wire_config import BOOT_PROCESS
+from ironbell.app.site.options import UpOptions
+from ironbell.app.site.up import Site
+from ironbell.app.wire.config import BOOT_PROCESS
 
 
 @pytest.mark.parametrize(

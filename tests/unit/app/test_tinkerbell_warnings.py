@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.shape import plain_shape
 from ironbell.apiserver.warnings import collecting
-from ironbell.app.run_webhooks import ineffective_review
-from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell, warnings_of
+from ironbell.app.admission.warnings import warn_of_tinkerbell, warnings_of
+from ironbell.app.run.webhooks import ineffective_review
 
 REDFISH = "Redfish is the only driver, and is used on port 443 (providerOptions.redfish.port)"
 

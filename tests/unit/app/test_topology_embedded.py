@@ -12,16 +12,16 @@ from ironbell.api.client import Forbidden, Invalid, ListOptions
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE_DEPLOYMENT
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.kind import Kind
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
-from ironbell.apiserver.identity import ADMIN
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.client import Client
 from ironbell.kube.conditions import find_condition
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing import running
 from support.topologies import (
     CLASSES,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app.up_checks import warnings
-from ironbell.app.up_options import UpOptions
+from ironbell.app.site.checks import warnings
+from ironbell.app.site.options import UpOptions
 
 
 @pytest.mark.parametrize(

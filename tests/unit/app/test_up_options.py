@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app.metadata_url import metadata_url
-from ironbell.app.up_options import OptionsError, UpOptions, read_options
-from ironbell.app.wire_config import WireConfig
-from ironbell.contract.boot_token import PLACEHOLDER
+from ironbell.app.site.metadata_url import metadata_url
+from ironbell.app.site.options import OptionsError, UpOptions, read_options
+from ironbell.app.wire.config import WireConfig
+from ironbell.contract.servers.boot_token import PLACEHOLDER
 
 
 def test_command_line_wins_over_the_file(tmp_path: Path) -> None:

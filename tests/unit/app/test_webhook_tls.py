@@ -14,12 +14,12 @@ from ironbell.api.core import SECRET
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.hardware import HARDWARE
-from ironbell.app.webhook_places import VALIDATING, Place
-from ironbell.app.webhook_reviews import hardware_review, template_review
-from ironbell.app.webhook_tls import WebhookTls
+from ironbell.app.admission.places import VALIDATING, Place
+from ironbell.app.admission.reviews import hardware_review, template_review
+from ironbell.app.admission.tls import WebhookTls
 from ironbell.base.clock import ManualClock
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.kube.serving_certificates import AUTHORITY, CERTIFICATE, LIFETIME
 from ironbell.kube.testing import MemoryApi
 

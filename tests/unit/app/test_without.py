@@ -6,13 +6,13 @@ import pytest
 
 from ironbell.api.client import ListOptions
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
-from ironbell.apiserver.identity import ADMIN
-from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.admission.definitions import ClusterKinds
 from ironbell.app.components import COMPONENTS, Role
-from ironbell.app.controllers import rules_by_controller
-from ironbell.app.run_controllers import controller_names
+from ironbell.app.run.controllers import controller_names
+from ironbell.app.site.controllers import rules_by_controller
 from ironbell.app.systems import SYSTEMS, converted_in
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness

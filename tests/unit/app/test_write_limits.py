@@ -17,19 +17,19 @@ from ironbell.api.crd.document import crd_document
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import HARDWARE, KINDS, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.workflow import WorkflowState
+from ironbell.apiserver.access.identity import ADMIN, Identity
+from ironbell.apiserver.access.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN, Identity
-from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app.components import COMPONENTS, members
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.policies import policies
 from ironbell.app.roles import SERVICE_GROUPS, service_account_user
-from ironbell.app.wire_limits import limit_wire
+from ironbell.app.site.wire_limits import limit_wire
 from ironbell.app.write_rules import COMPONENTS_OF, EDGES, EVENTS, OPEN, TABLE, FieldPath, Writes, shown, writes_of
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import CelError, compile_expression
-from ironbell.contract.boot_progress import LOG_PREFIX
+from ironbell.contract.servers.boot_progress import LOG_PREFIX
 from ironbell.services.workflow import names
 
 Object = dict[str, Any]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.base.numbers import decimal
-from ironbell.contract.versions import VersionError, parse_version
+from ironbell.contract.clusters.versions import VersionError, parse_version
 
 HUGE = "9" * 5000
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.app.up_options import read_options
+from ironbell.app.site.options import read_options
 from ironbell.base.errors import IronbellError
 from ironbell.base.textfile import read_text_file
 from ironbell.lab.description import read as read_lab

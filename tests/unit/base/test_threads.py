@@ -15,7 +15,7 @@ import asyncio
 from ironbell.base.threads import load
 
 def root():
-    import ironbell.contract.name_templates
+    import ironbell.contract.clusters.name_templates
 
 def parts():
     import ironbell.codec.gotemplate.functions

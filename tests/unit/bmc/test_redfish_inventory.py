@@ -12,7 +12,7 @@ from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc.driver import UnsupportedError
 from ironbell.bmc.redfish.inventory import MAX_PARTS, collect
-from ironbell.contract.capabilities import capabilities
+from ironbell.contract.clusters.capabilities import capabilities
 
 SYSTEM = "/redfish/v1/Systems/1"
 

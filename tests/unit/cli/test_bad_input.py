@@ -140,10 +140,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(f"ironbell.{module}.require_root", unprivileged)
     monkeypatch.setattr("ironbell.ipxe.build._check_tools", unprivileged)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr("ironbell.app.up.run_site", no_site)
-    monkeypatch.setattr("ironbell.app.run.run_components", lambda *_: 0)
-    monkeypatch.setattr("ironbell.app.run_wire.prepare_wire", lambda *_, **__: None)
-    monkeypatch.setattr("ironbell.app.logs.configure_logging", lambda **_: None)
+    monkeypatch.setattr("ironbell.app.site.up.run_site", no_site)
+    monkeypatch.setattr("ironbell.app.run.components.run_components", lambda *_: 0)
+    monkeypatch.setattr("ironbell.app.run.wire.prepare_wire", lambda *_, **__: None)
+    monkeypatch.setattr("ironbell.app.processes.logs.configure_logging", lambda **_: None)
     return tmp_path
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app.log_file import LogFile
-from ironbell.app.up_options import UpOptions
+from ironbell.app.processes.log_file import LogFile
+from ironbell.app.site.options import UpOptions
 from ironbell.cli import up
 from ironbell.cli.screen import Line, Screen, SiteView, fitted, open_terminal
 from support.terminal import Grid

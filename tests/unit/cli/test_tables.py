@@ -12,7 +12,7 @@ import pytest
 from ironbell.api.client import Expired, Unavailable
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.cli.objects.tables import Rows, table_text
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.objects import AWAY, DELETED, LISTED, TableEvent, watch_table
 
 COLUMNS = [{"name": "Name"}, {"name": "State"}, {"name": "Serial", "priority": 1}]

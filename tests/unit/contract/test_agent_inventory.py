@@ -11,7 +11,7 @@ from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.codec.proto import workflow_pb2
-from ironbell.contract.agent_inventory import in_band
+from ironbell.contract.servers.agent_inventory import in_band
 from ironbell.services.workflow.attributes import encode
 
 UPSTREAM = """{"cpu": {"totalCores": 8, "totalThreads": 16, "processors": [{"id": 0, "cores": 8,

@@ -7,8 +7,8 @@ import pytest
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract import boot_token
-from ironbell.contract.boot_token import BOOT_FOR, BOOT_TOKEN, PLACEHOLDER, Identity, Mint, Record, Refuse
+from ironbell.contract.servers import boot_token
+from ironbell.contract.servers.boot_token import BOOT_FOR, BOOT_TOKEN, PLACEHOLDER, Identity, Mint, Record, Refuse
 
 NOW = "2026-11-22T12:00:00Z"
 LATER = parse_rfc3339("2026-11-22T12:10:00Z")

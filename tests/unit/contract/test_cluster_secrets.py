@@ -10,9 +10,11 @@ import pytest
 from ironbell.api.core.secret import Secret
 from ironbell.api.meta import ObjectMeta, OwnerReference
 from ironbell.codec import goyaml
-from ironbell.contract import cluster_kubeconfig, cluster_secrets, pki
-from ironbell.contract.cluster_kubeconfig import KubeconfigError
-from ironbell.contract.cluster_secrets import Purpose, SecretUnusableError
+from ironbell.contract import pki
+from ironbell.contract.clusters import kubeconfig as cluster_kubeconfig
+from ironbell.contract.clusters import secrets as cluster_secrets
+from ironbell.contract.clusters.kubeconfig import KubeconfigError
+from ironbell.contract.clusters.secrets import Purpose, SecretUnusableError
 from ironbell.contract.pki import KeyAlgorithm, KeyPair
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

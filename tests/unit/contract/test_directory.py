@@ -9,7 +9,7 @@ from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip
 from ironbell.api.tinkerbell.metadata import HardwareMetadata, Instance
-from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match, normal_mac
+from ironbell.contract.servers.directory import Ambiguous, HardwareDirectory, Match, normal_mac
 
 
 def hardware(name: str, *nics: tuple[str, str], agent_id: str = "", instance_id: str = "") -> Hardware:

@@ -8,11 +8,11 @@ from ironbell.api.cluster.cluster import FailureDomain
 from ironbell.api.cluster.common import MachineAddress
 from ironbell.api.meta import OwnerReference
 from ironbell.api.unstructured import Unstructured, dynamic_kind
-from ironbell.contract.bootstrap import BootstrapConfig
-from ironbell.contract.controlplane import ControlPlane, VersionCount
-from ironbell.contract.external import External, NotFoundError, State, look_up, look_up_version
-from ironbell.contract.infrastructure import InfrastructureCluster, InfrastructureMachine
-from ironbell.contract.references import ObjectReference, api_version
+from ironbell.contract.clusters.bootstrap import BootstrapConfig
+from ironbell.contract.clusters.controlplane import ControlPlane, VersionCount
+from ironbell.contract.clusters.external import External, NotFoundError, State, look_up, look_up_version
+from ironbell.contract.clusters.infrastructure import InfrastructureCluster, InfrastructureMachine
+from ironbell.contract.clusters.references import ObjectReference, api_version
 from ironbell.contract.templates import clone, cloned_kind, is_cloned_from
 from ironbell.kube.decision import Fields
 from ironbell.kube.reconciler import Unsynced

@@ -11,9 +11,9 @@ from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.template import TEMPLATE, Template
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract import identity
-from ironbell.contract.boot_token import BOOT_FOR, Identity, Mint, Record, annotation, boot_for, decide, minted
-from ironbell.contract.identity import IDENTITY, SUPERSEDED, Way, networks
+from ironbell.contract.servers import identity
+from ironbell.contract.servers.boot_token import BOOT_FOR, Identity, Mint, Record, annotation, boot_for, decide, minted
+from ironbell.contract.servers.identity import IDENTITY, SUPERSEDED, Way, networks
 
 NOW = parse_rfc3339("2026-11-22T12:00:00Z")
 BOOTED = annotation(minted(Mint("wf"), "ab" * 32, now="2026-11-22T12:00:00Z"))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.contract.capabilities import Capabilities, Disk, capabilities
-from ironbell.contract.inventory_labels import LABELS, label_value, labels_of, remembered, to_remember
+from ironbell.contract.clusters.capabilities import Capabilities, Disk, capabilities
+from ironbell.contract.servers.inventory_labels import LABELS, label_value, labels_of, remembered, to_remember
 
 VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 GIB = 1 << 30

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbell.api.cluster.machine import MACHINE, Machine
-from ironbell.contract.machine_causes import cause_lines, said_once
+from ironbell.contract.clusters.machine_causes import cause_lines, said_once
 
 SHORTAGE = "no hardware available: none of 2 Hardware fits: 2: claimed by others"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironbell.contract.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
+from ironbell.contract.clusters.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
 
 SET = {"machineSet": {"name": "md-0"}}
 

@@ -8,7 +8,7 @@ from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ipxe, Netboot, Osie
 from ironbell.api.tinkerbell.metadata import Facility, HardwareMetadata
-from ironbell.contract.netboot import (
+from ironbell.contract.servers.netboot import (
     BootFromDisk,
     ChainTo,
     CustomScript,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironbell.contract.propagation import (
+from ironbell.contract.clusters.propagation import (
     ANNOTATIONS_FROM_TEMPLATE,
     LABELS_FROM_TEMPLATE,
     handed_over,

@@ -6,12 +6,11 @@ import pytest
 
 from ironbell.api.core import CONFIG_MAP, NAMESPACE, ConfigMap, Namespace
 from ironbell.api.meta import ObjectMeta, OwnerReference
-from ironbell.contract import admission, failure_domains, owners
-from ironbell.contract.generated_names import ALPHABET, generated_name, suffix
-from ironbell.contract.hashing import fnv32a, is_label_value_of, label_value, stable_hash
-from ironbell.contract.paused import is_paused, paused_condition
-from ironbell.contract.plurals import plural_of
-from ironbell.contract.versions import (
+from ironbell.contract import admission, owners
+from ironbell.contract.clusters import failure_domains
+from ironbell.contract.clusters.generated_names import ALPHABET, generated_name, suffix
+from ironbell.contract.clusters.paused import is_paused, paused_condition
+from ironbell.contract.clusters.versions import (
     VersionError,
     api_version_key,
     compare_builds,
@@ -21,6 +20,8 @@ from ironbell.contract.versions import (
     parse_version,
     sort_key,
 )
+from ironbell.contract.hashing import fnv32a, is_label_value_of, label_value, stable_hash
+from ironbell.contract.plurals import plural_of
 
 TOO_LONG = "a" * 64
 

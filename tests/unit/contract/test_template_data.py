@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironbell.codec.gotemplate import TemplateError, render
-from ironbell.contract.template_data import customboot_data, template_data
+from ironbell.contract.servers.template_data import customboot_data, template_data
 
 _HARDWARE: dict[str, Any] = {
     "apiVersion": "tinkerbell.org/v1alpha1",

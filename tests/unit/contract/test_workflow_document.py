@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.api.tinkerbell.workflow import Namespaces
-from ironbell.contract.image_reference import image_problem
-from ironbell.contract.workflow_document import DocumentError, parse_document
+from ironbell.contract.servers.image_reference import image_problem
+from ironbell.contract.servers.workflow_document import DocumentError, parse_document
 
 _TEXT = """
 version: "0.1"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app.data_folder import LOCK
+from ironbell.app.site.data_folder import LOCK
 from ironbell.demo import folder as folders
 from ironbell.demo.folder import KEPT_PREFIX, PREFIX, own_folder
 from ironbell.demo.site import DemoError

@@ -14,8 +14,8 @@ from ironbell.api.core import CONFIG_MAP, SECRET, ConfigMap
 from ironbell.api.core.event import EVENT
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.client import Client
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import DONE, Decision, Key, create, do, patch
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.reconciler import Cache, Declaration, Watch
 from ironbell.kube.testing import MemoryApi, running, until
 from ironbell.kube.testing.clock import LoopClock

@@ -18,12 +18,12 @@ from ironbell.api.kind import Collection
 from ironbell.api.unstructured import Unstructured, dynamic_kind, plain
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
+from ironbell.kube.cache.dynamic import IDLE_S
+from ironbell.kube.cache.readers import Readers
 from ironbell.kube.client import Client
-from ironbell.kube.controller import Controller
-from ironbell.kube.dynamic import IDLE_S
-from ironbell.kube.readers import Readers
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Changes, DynamicWatch
-from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
 from support.followers import GROUP, FollowerReconciler, follower_body

@@ -9,7 +9,7 @@ from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.decision import Emit
-from ironbell.kube.events import BURST, EVENTS, EventRecorder
+from ironbell.kube.manager.events import BURST, EVENTS, EventRecorder
 from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example import SLOT

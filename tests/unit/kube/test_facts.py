@@ -14,9 +14,9 @@ import pytest
 import ironbell.controllers
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SeededRandomness
-from ironbell.kube import facts
+from ironbell.kube.cache import facts
+from ironbell.kube.cache.facts import FactBook
 from ironbell.kube.decision import DecisionError, Fact, Need, Question, check, do
-from ironbell.kube.facts import FactBook
 from ironbell.kube.testing.clock import LoopClock
 
 A, B = ("n", "a"), ("n", "b")

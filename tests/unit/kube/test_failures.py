@@ -6,7 +6,7 @@ from ironbell.api.client import Invalid
 from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET
 from ironbell.kube.decision import Decision, Waiting, create
-from ironbell.kube.failures import Failure, Failures
+from ironbell.kube.manager.failures import Failure, Failures
 
 KEY = ("ns", "one")
 NODE_MADE = create(NODE, {"metadata": {"name": "n"}})

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import looptime
 
+from ironbell.kube.cache.feeds import spaced
 from ironbell.kube.decision import Question
-from ironbell.kube.feeds import spaced
 
 
 @dataclass(frozen=True)

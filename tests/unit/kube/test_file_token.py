@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ironbell.base.clock import ManualClock
-from ironbell.kube.connection import Connection, FileToken
+from ironbell.kube.transport.connection import Connection, FileToken
 
 
 async def test_refused_token_is_read_again_at_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.api.client import ApiError, Conflict, EventType, Expired, Unavailable
-from ironbell.kube.frames import FrameSplitter, read_frame, read_status
+from ironbell.kube.transport.frames import FrameSplitter, read_frame, read_status
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40).map(lambda b: b.replace(b"\n", b"x")), max_size=8), st.data())

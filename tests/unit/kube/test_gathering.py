@@ -12,10 +12,10 @@ from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
 from ironbell.kube.client import Client
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import DONE, Decision, Key
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, Changes, Declaration, Unsynced, Watch
-from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
 

@@ -24,7 +24,7 @@ from ironbell.api.client import (
     WatchEvent,
 )
 from ironbell.base.randomness import SeededRandomness
-from ironbell.kube.informer import Informer
+from ironbell.kube.cache.informer import Informer
 from ironbell.kube.reconciler import UndeclaredKindError, by_label
 from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.example import SLOT, SLOTS_BY_OWNER, Slot

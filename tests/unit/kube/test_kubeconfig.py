@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.kubeconfig import choose
-from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.kubeconfig import choose
+from ironbell.kube.transport.tokens import ConnectionConfigError
 
 
 def write(path: Path, **parts: Any) -> Path:

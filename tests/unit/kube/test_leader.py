@@ -11,7 +11,7 @@ from ironbell.api.client import Answer, Api, Call, NotFound, Unavailable, Verb, 
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.base.randomness import SeededRandomness
-from ironbell.kube.leader import LEASES, LeaderElection, LeaseSettings
+from ironbell.kube.manager.leader import LEASES, LeaderElection, LeaseSettings
 from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.clock import LoopClock
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ironbell.kube.proxies import checked_proxy, environment_proxy, goes_direct
-from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.kube.transport.proxies import checked_proxy, environment_proxy, goes_direct
+from ironbell.kube.transport.tokens import ConnectionConfigError
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Condition, ObjectMeta, OwnerReference, Resource
 from ironbell.kube import patches
-from ironbell.kube.act import Written
 from ironbell.kube.conditions import find_condition, is_true, set_condition
 from ironbell.kube.decision import (
     Create,
@@ -28,6 +27,7 @@ from ironbell.kube.decision import (
 )
 from ironbell.kube.describe import describe
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from ironbell.kube.manager.act import Written
 from ironbell.kube.reconciler import owner_keys
 from ironbell.kube.testing.example import RACK, SLOT, PowerOn, PowerState, Slot, SlotStatus
 

@@ -11,11 +11,11 @@ from ironbell.api.client import Answer, Call, Unavailable, Verb
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.base.randomness import SeededRandomness
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import DONE, Effect, do
-from ironbell.kube.leader import LEASES, LeaderElection, LeaseSettings
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.leader import LEASES, LeaderElection, LeaseSettings
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Performer
-from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import until
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example_world import ExampleApi, Scripted

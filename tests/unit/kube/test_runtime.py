@@ -17,12 +17,12 @@ from ironbell.api.kind import Collection
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import DONE, Decision, Effect, Key, MergePatch, do, patch, patch_status, wait
 from ironbell.kube.describe import describe
-from ironbell.kube.lag import LoopLag
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.lag import LoopLag
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, owned_by
-from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example import (

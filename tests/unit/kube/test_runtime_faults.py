@@ -15,11 +15,11 @@ from ironbell.api.client import Invalid, PatchType, Unavailable
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
-from ironbell.kube.controller import CATCH_UP_S, Controller
 from ironbell.kube.decision import DONE, Action, Decision, Effect, Key, MergePatch, Need, create, do, patch_status
-from ironbell.kube.events import EVENTS
+from ironbell.kube.manager.controller import CATCH_UP_S, Controller
+from ironbell.kube.manager.events import EVENTS
+from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, Watch
-from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example import (

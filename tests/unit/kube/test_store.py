@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbell.kube.cache.store import Store
 from ironbell.kube.reconciler import Index
-from ironbell.kube.store import Store
 from ironbell.kube.testing.example import SLOT, Slot
 
 COLOURS = Index(SLOT, "colour", lambda slot: [slot.metadata.labels["colour"]])

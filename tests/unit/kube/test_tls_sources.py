@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ironbell.base.clock import ManualClock
-from ironbell.kube.tls_sources import LOOK_S, FileTls
+from ironbell.kube.transport.tls_sources import LOOK_S, FileTls
 
 
 def new_context() -> ssl.SSLContext:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ironbell.base.randomness import SeededRandomness
-from ironbell.kube import testing, tracing
+from ironbell.kube import testing
+from ironbell.kube.manager import tracing
 from ironbell.kube.testing import until
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example_world import ExampleApi, Plugs

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from ironbell.base.clock import ManualClock
-from ironbell.kube.turn import Turn
+from ironbell.kube.manager.turn import Turn
 
 
 async def test_many_who_never_wait_share_one_slice_per_round_of_the_loop() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from backports import zstd
 
-from ironbell.contract.netboot import InMemoryOs
+from ironbell.contract.servers.netboot import InMemoryOs
 from ironbell.lab.description import LabFileError, parse
 from ironbell.lab.namespace import adaptations
 from ironbell.lab.namespace.cgroups import Hierarchy, hierarchies

@@ -14,8 +14,8 @@ from ironbell.api.client import NotFound
 from ironbell.api.core import NAMESPACE
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
-from ironbell.contract.hardware_claim import HELD
-from ironbell.contract.restored import RESTORED
+from ironbell.contract.servers.claim import HELD
+from ironbell.contract.servers.restored import RESTORED
 from ironbell.kube.client import Client
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.operations.restored import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.hardware_claim import CLAIMED_BY, HELD, ServerPhase
-from ironbell.contract.wipe_due import WIPE_DUE, WipeDue
+from ironbell.contract.servers.claim import CLAIMED_BY, HELD, ServerPhase
+from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue
 from ironbell.provisioner.deletion import deletion_waits_for, deletion_warnings, hold_finalizers
 from ironbell.provisioner.server_phase import server_phase
 from support.captworld import server

@@ -6,7 +6,7 @@ import pytest
 
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE
-from ironbell.contract.hardware_claim import HELD, Claimant, take
+from ironbell.contract.servers.claim import HELD, Claimant, take
 from ironbell.kube.patches import apply
 from ironbell.provisioner.permission import hold_objection, workflow_objection
 

@@ -8,8 +8,8 @@ import pytest
 from ironbell.api.capt.names import ANNOTATION_PROVISIONED, LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
-from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN
-from ironbell.contract.restored import RESTORED
+from ironbell.contract.servers.claim import HELD, USER_DATA_OF, WITHDRAWN
+from ironbell.contract.servers.restored import RESTORED
 from ironbell.provisioner.user_data import (
     Document,
     Later,

@@ -14,7 +14,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core.secret import SECRET
 from ironbell.api.kind import Kind
 from ironbell.base.randomness import SeededRandomness
-from ironbell.kube.caches import Informers
+from ironbell.kube.cache.caches import Informers
 from ironbell.kube.client import Client
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.memory import MemoryApi

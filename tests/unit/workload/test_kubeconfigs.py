@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.kube.transport.tokens import ConnectionConfigError
 from ironbell.workload.kubeconfigs import http_link
 
 CLUSTER = ("n", "one")

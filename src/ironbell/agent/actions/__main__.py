@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 
 from ironbell.agent import notes
-from ironbell.agent.actions import kernel
 from ironbell.agent.actions.context import ActionError, Context, ProcessVoice, read_environment
+from ironbell.agent.actions.disks import kernel
 from ironbell.agent.builtins import MODULES
 
 

@@ -22,11 +22,12 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from ironbell.agent.actions import checksum, decompress, devices, mounts
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.download import Download, Patience
-from ironbell.agent.actions.meter import Meter
-from ironbell.agent.actions.relay import relayed
+from ironbell.agent.actions.disks import devices, mounts
+from ironbell.agent.actions.streams import checksum, decompress
+from ironbell.agent.actions.streams.download import Download, Patience
+from ironbell.agent.actions.streams.meter import Meter
+from ironbell.agent.actions.streams.relay import relayed
 
 _TYPES = {"tar", "targz"}
 _XATTR_PREFIX = "SCHILY.xattr."

@@ -17,8 +17,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ironbell.agent.actions import devices, kernel, mounts
 from ironbell.agent.actions.context import ActionError, Context
+from ironbell.agent.actions.disks import devices, kernel, mounts
 
 _BINDS = ("/dev", "/proc", "/sys")
 _RESOLV_CONF = "/etc/resolv.conf"

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ironbell.agent.actions import devices, kernel, mounts
 from ironbell.agent.actions.cexec import bound, passed_on, run_command
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.devices import Device
+from ironbell.agent.actions.disks import devices, kernel, mounts
+from ironbell.agent.actions.disks.devices import Device
 
 _ESP: Final = {"c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "0xef"}
 _EFI_TARGETS: Final = ("x86_64-efi", "arm64-efi")

@@ -17,12 +17,13 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ironbell.agent.actions import checksum, decompress, devices, foreign
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.diskwriter import DiskWriter
-from ironbell.agent.actions.download import Download, Patience, SourceChangedError, shown
-from ironbell.agent.actions.meter import Meter
-from ironbell.agent.actions.relay import relayed
+from ironbell.agent.actions.disks import devices, foreign
+from ironbell.agent.actions.disks.diskwriter import DiskWriter
+from ironbell.agent.actions.streams import checksum, decompress
+from ironbell.agent.actions.streams.download import Download, Patience, SourceChangedError, shown
+from ironbell.agent.actions.streams.meter import Meter
+from ironbell.agent.actions.streams.relay import relayed
 
 _HEAD = 4096
 _RESTARTS = 2

@@ -17,8 +17,8 @@ import platform
 import tempfile
 from pathlib import Path
 
-from ironbell.agent.actions import devices, grubcfg, mounts
 from ironbell.agent.actions.context import ActionError, Context
+from ironbell.agent.actions.disks import devices, grubcfg, mounts
 from ironbell.agent.actions.reboot import DEFAULT_WAIT_S
 from ironbell.agent.notes import AfterNote, Power
 

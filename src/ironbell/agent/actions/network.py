@@ -20,9 +20,9 @@ from typing import Final
 
 import msgspec
 
-from ironbell.agent.actions import mounts
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.rootfs import chosen
+from ironbell.agent.actions.disks import mounts
+from ironbell.agent.actions.disks.rootfs import chosen
 from ironbell.base.wording import counted
 from ironbell.codec.hostnetwork import (
     HostNetworkError,

@@ -12,10 +12,11 @@ Source: tinkerbell/actions: oci2disk.
 
 from __future__ import annotations
 
-from ironbell.agent.actions import checksum, image2disk
+from ironbell.agent.actions import image2disk
 from ironbell.agent.actions.context import Context
-from ironbell.agent.actions.download import Download
-from ironbell.agent.actions.registry import Registry, parse
+from ironbell.agent.actions.streams import checksum
+from ironbell.agent.actions.streams.download import Download
+from ironbell.agent.actions.streams.registry import Registry, parse
 
 _TITLE = "org.opencontainers.image.title"
 

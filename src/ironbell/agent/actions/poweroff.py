@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ironbell.agent.actions import devices
 from ironbell.agent.actions.context import Context
+from ironbell.agent.actions.disks import devices
 from ironbell.agent.actions.reboot import DEFAULT_WAIT_S
 from ironbell.agent.notes import AfterNote, Power
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ironbell.agent.actions import checksum, devices, foreign, image2disk, qcow2
+from ironbell.agent.actions import image2disk
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.diskwriter import DiskWriter
-from ironbell.agent.actions.download import Download, shown
-from ironbell.agent.actions.ranged import Ranged
+from ironbell.agent.actions.disks import devices, foreign
+from ironbell.agent.actions.disks.diskwriter import DiskWriter
+from ironbell.agent.actions.streams import checksum, qcow2
+from ironbell.agent.actions.streams.download import Download, shown
+from ironbell.agent.actions.streams.ranged import Ranged
 
 _HEAD: Final = 4096
 _FORMATS: Final = ("host_device", "raw")

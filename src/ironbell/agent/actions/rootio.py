@@ -21,9 +21,10 @@ from pathlib import Path
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from ironbell.agent.actions import devices, kernel, mounts, wipe
+from ironbell.agent.actions import wipe
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.rootio_plan import (
+from ironbell.agent.actions.disks import devices, kernel, mounts
+from ironbell.agent.actions.disks.rootio_plan import (
     Storage,
     format_command,
     parse,

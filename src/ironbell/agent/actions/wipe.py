@@ -28,10 +28,10 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from ironbell.agent import machine
-from ironbell.agent.actions import devices, kernel, secure, wipeproof
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.devices import Device
-from ironbell.agent.actions.meter import Meter
+from ironbell.agent.actions.disks import devices, kernel, secure, wipeproof
+from ironbell.agent.actions.disks.devices import Device
+from ironbell.agent.actions.streams.meter import Meter
 from ironbell.agent.notes import ResultNote
 from ironbell.codec.diskidentity import DiskIdentity
 from ironbell.codec.diskwipe import DiskReport, time_limit_s

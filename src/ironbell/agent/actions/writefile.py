@@ -11,9 +11,9 @@ Source: tinkerbell/actions: writefile.
 
 from __future__ import annotations
 
-from ironbell.agent.actions import mounts
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.rootfs import chosen
+from ironbell.agent.actions.disks import mounts
+from ironbell.agent.actions.disks.rootfs import chosen
 
 
 def run(context: Context) -> None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from ironbell.api.cluster.classes.clusterclass import CLUSTER_CLASS
 from ironbell.api.cluster.cluster import CLUSTER
-from ironbell.api.cluster.clusterclass import CLUSTER_CLASS
 from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.cluster.machinedeployment import MACHINE_DEPLOYMENT
 from ironbell.api.cluster.machinedrainrule import MACHINE_DRAIN_RULE

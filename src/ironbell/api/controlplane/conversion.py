@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ironbell.api.bootstrap.conversion import KUBEADM_CONFIG_SPEC
-from ironbell.api.cluster.conversion_machines import deletion
+from ironbell.api.cluster.conversion.machines import deletion
 from ironbell.api.conversion.durations import from_seconds, to_seconds
 from ironbell.api.conversion.paths import MISSING, Body, look, path, put, take
 from ironbell.api.conversion.rules import Reference, Rule, Target, Written, gone, move, seconds, within

@@ -7,10 +7,10 @@ from typing import Any, Final
 from ironbell.api import addons, bootstrap, cluster, clusteripam, clusterruntime, controlplane
 from ironbell.api.addons import conversion as addons_rules
 from ironbell.api.bootstrap import conversion as bootstrap_rules
-from ironbell.api.cluster.conversion_cluster import CLUSTER
-from ironbell.api.cluster.conversion_clusterclass import CLUSTER_CLASS
-from ironbell.api.cluster.conversion_health import MACHINE_HEALTH_CHECK
-from ironbell.api.cluster.conversion_machines import MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
+from ironbell.api.cluster.conversion.cluster import CLUSTER
+from ironbell.api.cluster.conversion.clusterclass import CLUSTER_CLASS
+from ironbell.api.cluster.conversion.health import MACHINE_HEALTH_CHECK
+from ironbell.api.cluster.conversion.machines import MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
 from ironbell.api.clusteripam import conversion as ipam_rules
 from ironbell.api.clusterruntime import conversion as runtime_rules
 from ironbell.api.controlplane import conversion as controlplane_rules

@@ -10,9 +10,9 @@ import msgspec
 import structlog
 
 from ironbell.api.client import WriteOptions
+from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.crds.served import is_established, served_resources
-from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.verbs.create import create_value

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes
 from ironbell.apiserver.flowcontrol.spec import FlowSchema, ResourceRule, Rules, Subject, UrlRule
-from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.roles import Attributes
 
 _ANY = "*"
 _ACCOUNT = "system:serviceaccount:"

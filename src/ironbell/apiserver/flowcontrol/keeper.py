@@ -16,11 +16,11 @@ from collections.abc import Awaitable
 from typing import Any
 
 from ironbell.api.client import AlreadyExists, ApiError, Conflict, NotFound, Preconditions, Propagation, WriteOptions
+from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.flowcontrol import suggested
 from ironbell.apiserver.flowcontrol.plan import FlowControl
 from ironbell.apiserver.flowcontrol.spec import AUTOUPDATE, DANGLING, EXEMPT, GROUP, LEVELS, SCHEMAS, FlowSchema
-from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.lifecycle.worklist import Worklist
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.log import StorageError

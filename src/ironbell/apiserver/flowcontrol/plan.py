@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import msgspec
 import structlog
 
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes
 from ironbell.apiserver.flowcontrol import suggested
 from ironbell.apiserver.flowcontrol.classify import match, ordered, rules_of
 from ironbell.apiserver.flowcontrol.spec import (
@@ -29,8 +31,6 @@ from ironbell.apiserver.flowcontrol.spec import (
     read_level,
     read_schema,
 )
-from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.roles import Attributes
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.store import Store
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironbell.apiserver.access.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from ironbell.apiserver.flowcontrol.spec import AUTOUPDATE, BY_NAMESPACE, BY_USER, CATCH_ALL, EXEMPT, GROUP
-from ironbell.apiserver.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 
 Object = dict[str, Any]
 

@@ -20,9 +20,9 @@ from typing import IO, Any, Protocol
 import msgspec
 import structlog
 
+from ironbell.apiserver.access.identity import Identity, user_info
 from ironbell.apiserver.http import measures
 from ironbell.apiserver.http.target import Target
-from ironbell.apiserver.identity import Identity, user_info
 from ironbell.base.errors import IronbellError, Retry
 
 MAX_BYTES = 64 << 20

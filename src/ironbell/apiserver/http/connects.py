@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ironbell.apiserver.connect import ConnectRequest
-from ironbell.apiserver.http import bodies
+from ironbell.apiserver.http.content import bodies
+from ironbell.apiserver.http.content.sending import ChunkStream, chunk
 from ironbell.apiserver.http.exchange import Exchange
-from ironbell.apiserver.http.sending import ChunkStream, chunk
 from ironbell.apiserver.http.server.message import Response
 
 

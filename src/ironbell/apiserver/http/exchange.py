@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ironbell.api.client import ApiError, BadRequest, MethodNotAllowed, NotFound, WatchEvent
+from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.http import measures
-from ironbell.apiserver.http.media import Format, object_format
+from ironbell.apiserver.http.content.media import Format, object_format
 from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.http.server.message import Request
 from ironbell.apiserver.http.target import Target
-from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.metadata import path_segment_fault
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.sharing import Shared

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ironbell.api.client import TooManyRequests
+from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.flowcontrol.limits import Limits, Waiting, limits_of, waiting_of
 from ironbell.apiserver.flowcontrol.plan import Line, Plan
 from ironbell.apiserver.http import measures
-from ironbell.apiserver.identity import Identity
 
 READ_SEATS, WRITE_SEATS = 4, 128
 READ_PACE, WRITE_PACE = 2, 16

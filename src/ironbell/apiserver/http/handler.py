@@ -15,28 +15,36 @@ from datetime import timedelta
 import structlog
 
 from ironbell.api.client import ApiError, BadRequest, NotFound, TooManyRequests, Unauthorized
-from ironbell.apiserver.auth import ANONYMOUS, authenticate, is_open
+from ironbell.apiserver.access.auth import ANONYMOUS, authenticate, is_open
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Attributes, refusal
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.flowcontrol.classify import namespace_of
-from ironbell.apiserver.http import bodies, measures, reads, watches, writes
-from ironbell.apiserver.http.answers import answer, answer_value, refuse
+from ironbell.apiserver.http import measures, reads, watches, writes
 from ironbell.apiserver.http.audit import AuditRecord, AuditSink
 from ironbell.apiserver.http.connects import connect
-from ironbell.apiserver.http.documents import IDENTITY_PATHS, Documents, health, no_page, unknown_path, version_info
+from ironbell.apiserver.http.content import bodies
+from ironbell.apiserver.http.content.answers import answer, answer_value, refuse
+from ironbell.apiserver.http.content.documents import (
+    IDENTITY_PATHS,
+    Documents,
+    health,
+    no_page,
+    unknown_path,
+    version_info,
+)
+from ironbell.apiserver.http.content.media import plain_media_type, require_json
+from ironbell.apiserver.http.content.sending import common_headers, finish, leave_seat, set_common_headers, set_seat
 from ironbell.apiserver.http.exchange import Exchange, Streams, method_not_allowed, resource_of
 from ironbell.apiserver.http.fairness import Fairness
-from ironbell.apiserver.http.media import plain_media_type, require_json
 from ironbell.apiserver.http.parameters import flag, require_timeout
 from ironbell.apiserver.http.reviews import answer_review
 from ironbell.apiserver.http.reviews import find as find_review
-from ironbell.apiserver.http.sending import common_headers, finish, leave_seat, set_common_headers, set_seat
 from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.http.target import Target, parse
 from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.impersonation import impersonated, wanted_identity
-from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.notes import begin_notes
-from ironbell.apiserver.roles import Attributes, refusal
 from ironbell.apiserver.warnings import collecting
 from ironbell.base.randomness import uuid4
 

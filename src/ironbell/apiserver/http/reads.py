@@ -5,7 +5,7 @@ Source: kubernetes/apiserver: pkg/endpoints/handlers/get.go.
 
 from __future__ import annotations
 
-from ironbell.apiserver.http.answers import answer
+from ironbell.apiserver.http.content.answers import answer
 from ironbell.apiserver.http.exchange import Exchange
 from ironbell.apiserver.http.parameters import list_options
 from ironbell.apiserver.http.server.message import Response

@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import BadRequest, Invalid, Unauthorized
+from ironbell.apiserver.access.identity import Identity, user_info
+from ironbell.apiserver.access.roles import Attributes
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.fielderrors import FieldError, invalid
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.identities.bearer import BearerTokens
-from ironbell.apiserver.identity import Identity, user_info
 from ironbell.apiserver.rbac.objects import as_data
-from ironbell.apiserver.roles import Attributes
 from ironbell.base.clock import rfc3339
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"

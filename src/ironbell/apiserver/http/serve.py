@@ -18,11 +18,14 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from ironbell.apiserver.access.auth import Tokens
+from ironbell.apiserver.access.identity import MASTERS
+from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
+from ironbell.apiserver.access.pki import Authority, KeyPair, make_private_folder
 from ironbell.apiserver.actions import Action
-from ironbell.apiserver.auth import Tokens
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditSink
-from ironbell.apiserver.http.documents import Documents
+from ironbell.apiserver.http.content.documents import Documents
 from ironbell.apiserver.http.handler import Handler
 from ironbell.apiserver.http.server.listener import Listener
 from ironbell.apiserver.identities.accounts import AccountTokens, Reference
@@ -30,9 +33,6 @@ from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.jwt import SigningKey
 from ironbell.apiserver.identities.static_tokens import StaticTokens
 from ironbell.apiserver.identities.token_request import TokenRequests
-from ironbell.apiserver.identity import MASTERS
-from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubeconfig
-from ironbell.apiserver.pki import Authority, KeyPair, make_private_folder
 from ironbell.apiserver.store.entry import Entry
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ports import bind_problem

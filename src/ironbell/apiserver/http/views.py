@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import BadRequest, Page
-from ironbell.apiserver import tables
+from ironbell.apiserver.http.content.media import Format, View, require_view
 from ironbell.apiserver.http.exchange import Exchange
-from ironbell.apiserver.http.media import Format, View, require_view
 from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.tables_cells import Printer
+from ironbell.apiserver.tables import table as tables
+from ironbell.apiserver.tables.cells import Printer
 from ironbell.apiserver.threads import in_thread
 
 _THREAD_FROM_ITEMS = 100
@@ -78,7 +78,7 @@ def _untyped(info: ResourceInfo, item: bytes) -> bytes:
 
 def table_printer(info: ResourceInfo) -> Printer:
     """How a resource's objects become rows."""
-    from ironbell.apiserver.tables_columns import printer  # for the first table, not for a start
+    from ironbell.apiserver.tables.columns import printer  # for the first table, not for a start
 
     return printer(info.group, info.kind, info.columns)
 

@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import ApiError, EventType, Expired, ListOptions, TimedOut, WatchEvent
-from ironbell.apiserver import tables
+from ironbell.apiserver.http.content.media import PROTOBUF, Format, View
+from ironbell.apiserver.http.content.sending import ChunkStream, chunk
 from ironbell.apiserver.http.exchange import Exchange
-from ironbell.apiserver.http.media import PROTOBUF, Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
-from ironbell.apiserver.http.protobuf_writer import watch_frame
-from ironbell.apiserver.http.sending import ChunkStream, chunk
+from ironbell.apiserver.http.protobuf.writer import watch_frame
 from ironbell.apiserver.http.server.message import Response
 from ironbell.apiserver.http.views import include, table_printer
 from ironbell.apiserver.status import status_object
+from ironbell.apiserver.tables import table as tables
 
 _SHORTEST_S = 1800
 _END_OF_INITIAL_EVENTS = msgspec.json.encode({"annotations": {"k8s.io/initial-events-end": "true"}})

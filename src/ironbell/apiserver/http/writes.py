@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace as replace_fields
 
 from ironbell.api.client import LIST_ALL, Answer, Call, ListOptions, PatchType, Verb, WriteOptions
-from ironbell.apiserver.http import bodies
-from ironbell.apiserver.http.answers import answer
+from ironbell.apiserver.http.content import bodies
+from ironbell.apiserver.http.content.answers import answer
+from ironbell.apiserver.http.content.media import Format, plain_media_type
 from ironbell.apiserver.http.deletions import delete_parameters
 from ironbell.apiserver.http.exchange import Exchange
-from ironbell.apiserver.http.media import Format, plain_media_type
 from ironbell.apiserver.http.parameters import default_manager, list_options, write_options
 from ironbell.apiserver.http.server.message import Response
 from ironbell.apiserver.http.views import list_body, object_body

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import Unauthorized
+from ironbell.apiserver.access.identity import AUTHENTICATED, Extra, Identity
 from ironbell.apiserver.identities.jwt import SigningKey
-from ironbell.apiserver.identity import AUTHENTICATED, Extra, Identity
 from ironbell.apiserver.store.entry import Entry
 from ironbell.apiserver.store.store import Store
 from ironbell.base.clock import Clock

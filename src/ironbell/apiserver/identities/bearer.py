@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ironbell.api.client import Unauthorized
+from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.identities.accounts import AccountTokens, Holder
-from ironbell.apiserver.identity import Identity
 
 
 class Known(Protocol):

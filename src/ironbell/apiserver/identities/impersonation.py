@@ -14,9 +14,9 @@ from urllib.parse import unquote
 import msgspec
 
 from ironbell.api.client import BadRequest, Forbidden
+from ironbell.apiserver.access.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED, Identity
+from ironbell.apiserver.access.roles import Attributes, Authorizer, refusal
 from ironbell.apiserver.identities.accounts import account_groups, split_user_name
-from ironbell.apiserver.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED, Identity
-from ironbell.apiserver.roles import Attributes, Authorizer, refusal
 
 _EXTRA_PREFIX = "impersonate-extra-"
 _NODE_PREFIX = "system:node:"

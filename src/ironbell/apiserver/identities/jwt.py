@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from ironbell.apiserver.pki import PkiError, read_private, write_private
+from ironbell.apiserver.access.pki import PkiError, read_private, write_private
 
 _SIZE = 32
 _HASH = ec.ECDSA(hashes.SHA256())

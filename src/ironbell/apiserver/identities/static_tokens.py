@@ -10,8 +10,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from ironbell.apiserver.identity import AUTHENTICATED, Identity
-from ironbell.apiserver.pki import PkiError
+from ironbell.apiserver.access.identity import AUTHENTICATED, Identity
+from ironbell.apiserver.access.pki import PkiError
 from ironbell.base.ownership import account_name, other_owner
 
 _OTHERS = 0o077

@@ -11,8 +11,8 @@ import base64
 from typing import Any, Protocol
 
 from ironbell.api.client import AlreadyExists, Conflict, Forbidden, NotFound, Preconditions, Propagation, WriteOptions
+from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.lifecycle.worklist import Worklist
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.verbs.create import NAMESPACES, create_value

@@ -11,8 +11,8 @@ from collections import deque
 from datetime import datetime
 
 from ironbell.api.client import Conflict, NotFound, Preconditions, Propagation
+from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.store.entry import Change, Entry, Key
 from ironbell.apiserver.verbs.delete import delete
 from ironbell.base.clock import parse_rfc3339

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from ironbell.api.client import Conflict, NotFound, Preconditions, Propagation, WriteOptions
+from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.lifecycle.owners import Owners, Place
 from ironbell.apiserver.lifecycle.worklist import Worklist
 from ironbell.apiserver.store.entry import Change, Entry

@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from ironbell.api.client import AlreadyExists, Conflict, NotFound, WriteOptions
+from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.crds.install import CRDS
 from ironbell.apiserver.crds.rules import CLEANUP_FINALIZER
-from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.lifecycle.remaining import Remaining
 from ironbell.apiserver.lifecycle.worklist import Worklist
 from ironbell.apiserver.resources import ResourceInfo

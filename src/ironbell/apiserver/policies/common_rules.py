@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ironbell.apiserver.labelselector import selector_faults
 from ironbell.apiserver.metadata import label_1035_fault, name_fault, path_segment_fault, qualified_fault
 from ironbell.apiserver.policies.spec import VARIABLES
+from ironbell.apiserver.selectors.labels import selector_faults
 from ironbell.apiserver.strategy import Plain
 from ironbell.apiserver.webhooks.strategies import rule_faults
 from ironbell.codec.cel import CelSyntaxError, expression_type

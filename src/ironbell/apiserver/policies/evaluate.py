@@ -13,7 +13,7 @@ import msgspec
 
 from ironbell.apiserver.policies.spec import AnyPolicy, Check, Expression, Policy
 from ironbell.base.errors import IronbellError
-from ironbell.codec.cel.meter import CONDITIONS_BUDGET, OBJECT_BUDGET, OutOfBudget, budgeted
+from ironbell.codec.cel.costs.meter import CONDITIONS_BUDGET, OBJECT_BUDGET, OutOfBudget, budgeted
 
 MAX_MESSAGE_BYTES = 5 * 1024
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ironbell.apiserver import status
+from ironbell.apiserver.access.roles import Attributes
 from ironbell.apiserver.admission import AdmissionRequest
 from ironbell.apiserver.context import Context
 from ironbell.apiserver.fielderrors import FieldError, forbidden
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.roles import Attributes
 from ironbell.apiserver.webhooks.configuration import GROUP
 
 _POLICY_OF = {

@@ -21,7 +21,7 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.verbs.bodies import converted
 from ironbell.apiserver.webhooks.review import Shown, shown_as
 from ironbell.codec import effort
-from ironbell.codec.cel.meter import OBJECT_BUDGET, budgeted
+from ironbell.codec.cel.costs.meter import OBJECT_BUDGET, budgeted
 
 ALLOWANCE_S = 1.0
 """Of processor time, for all expressions about one request: they are evaluated where everybody is answered."""

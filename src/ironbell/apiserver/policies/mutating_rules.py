@@ -19,8 +19,8 @@ from ironbell.apiserver.policies.common_rules import (
     variable_faults,
 )
 from ironbell.apiserver.policies.mutations import APPLY, JSON_PATCH
-from ironbell.codec.cel.messages import JSON_PATCHES, OBJECT, PATCH_TYPES
 from ironbell.codec.cel.types import DYN
+from ironbell.codec.cel.values.messages import JSON_PATCHES, OBJECT, PATCH_TYPES
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 """There is no object in a deletion that could be changed."""

@@ -32,10 +32,10 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.objectmeta import with_metadata
 from ironbell.apiserver.webhooks.configuration import GROUP
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.codec.cel.functions import FUNCTIONS
-from ironbell.codec.cel.messages import PATCH_TYPES, Made
+from ironbell.codec.cel.functions.functions import FUNCTIONS
 from ironbell.codec.cel.tokens import Uint
-from ironbell.codec.cel.values import type_name
+from ironbell.codec.cel.values.messages import PATCH_TYPES, Made
+from ironbell.codec.cel.values.values import type_name
 
 APPLY, JSON_PATCH = "ApplyConfiguration", "JSONPatch"
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import structlog
 
-from ironbell.apiserver.labelselector import LabelSelector
+from ironbell.apiserver.selectors.labels import LabelSelector
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.store import Store
 from ironbell.apiserver.webhooks.configuration import GROUP, HookRule, MatchCondition

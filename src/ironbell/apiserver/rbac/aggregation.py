@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ironbell.api.client import Conflict, NotFound, WriteOptions
+from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.lifecycle.worklist import Worklist
 from ironbell.apiserver.rbac.names import CLUSTER_ROLES, GROUP
 from ironbell.apiserver.rbac.objects import AggregationRule, PolicyRule, as_data, read_role

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ironbell.apiserver.identity import MASTERS, Identity
+from ironbell.apiserver.access.identity import MASTERS, Identity
+from ironbell.apiserver.access.roles import Attributes, Binding, Decision, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.rbac.index import RoleIndex
 from ironbell.apiserver.rbac.objects import RoleRef
-from ironbell.apiserver.roles import Attributes, Binding, Decision, Role, RoleAuthorizer, Rule
 
 
 class RbacAuthorizer:

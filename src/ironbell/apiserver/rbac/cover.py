@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
+from ironbell.apiserver.access.roles import Rule, url_covers
 from ironbell.apiserver.fielderrors import quoted
-from ironbell.apiserver.roles import Rule, url_covers
 
 
 def missing(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:

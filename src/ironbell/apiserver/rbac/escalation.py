@@ -14,14 +14,14 @@ import msgspec
 
 from ironbell.api.client import NotFound
 from ironbell.apiserver import status
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import EVERYTHING, Attributes, Rule
 from ironbell.apiserver.admission import AdmissionRequest, Operation
-from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
 from ironbell.apiserver.rbac.cover import describe, listed, missing
 from ironbell.apiserver.rbac.names import GROUP
 from ironbell.apiserver.rbac.objects import RoleRef, rules_of
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.roles import EVERYTHING, Attributes, Rule
 
 _ROLES = ("roles", "clusterroles")
 _BINDINGS = ("rolebindings", "clusterrolebindings")

@@ -10,10 +10,10 @@ from functools import lru_cache
 
 import msgspec
 
-from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.access.roles import Rule
 from ironbell.apiserver.rbac.names import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from ironbell.apiserver.rbac.objects import RoleRef, Subject, read_binding, read_role
-from ironbell.apiserver.roles import Rule
 from ironbell.apiserver.store.entry import Change, Entry, Key
 from ironbell.apiserver.store.store import Store
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ironbell.apiserver.labelselector import LabelSelector
-from ironbell.apiserver.roles import Rule
+from ironbell.apiserver.access.roles import Rule
+from ironbell.apiserver.selectors.labels import LabelSelector
 
 
 class PolicyRule(msgspec.Struct, frozen=True, gc=False):

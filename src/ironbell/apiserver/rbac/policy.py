@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ironbell.apiserver.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
+from ironbell.apiserver.access.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
+from ironbell.apiserver.access.roles import EVERYTHING, Rule
 from ironbell.apiserver.rbac.policy_users import EDIT, VIEW
-from ironbell.apiserver.roles import EVERYTHING, Rule
 
 READ = ("get", "list", "watch")
 READ_WRITE = (*READ, "create", "update", "patch", "delete", "deletecollection")

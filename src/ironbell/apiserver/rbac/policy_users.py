@@ -5,7 +5,7 @@ Source: kubernetes/kubernetes: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/p
 
 from __future__ import annotations
 
-from ironbell.apiserver.roles import Rule
+from ironbell.apiserver.access.roles import Rule
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete", "deletecollection")

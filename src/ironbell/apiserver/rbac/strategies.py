@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ironbell.apiserver.fielderrors import FieldError, invalid, not_supported, required
-from ironbell.apiserver.labelselector import selector_faults
 from ironbell.apiserver.metadata import path_segment_fault
 from ironbell.apiserver.rbac.names import GROUP
+from ironbell.apiserver.selectors.labels import selector_faults
 from ironbell.apiserver.strategy import Plain
 
 _NOT_BOTH = "rules cannot apply to both regular resources and non-resource URLs"

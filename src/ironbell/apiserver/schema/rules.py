@@ -1,7 +1,7 @@
 """Validation rules (`x-kubernetes-validations`), asked once the structure is sound.
 
 The language itself is not here: a callable compiles each rule once. Without one, rules are not asked. What they cost
-is taken from the budget around them (`codec.cel.meter`).
+is taken from the budget around them (`codec.cel.costs.meter`).
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema/cel/validation.go (order, messages, what a value is
 compared with on update).
@@ -20,7 +20,7 @@ from ironbell.apiserver.schema.paths import MapKey, Path, render
 from ironbell.apiserver.warnings import warn
 from ironbell.base.errors import IronbellError
 from ironbell.codec import effort
-from ironbell.codec.cel.meter import OBJECT_BUDGET, CallLimitExceeded, OutOfBudget, budgeted, left
+from ironbell.codec.cel.costs.meter import OBJECT_BUDGET, CallLimitExceeded, OutOfBudget, budgeted, left
 from ironbell.codec.effort import TooMuchEffort
 
 Rule = Callable[[Any, Any], Any]

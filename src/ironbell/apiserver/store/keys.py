@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ironbell.apiserver.pki import PkiError, write_private
+from ironbell.apiserver.access.pki import PkiError, write_private
 from ironbell.apiserver.store.log import StorageError
 from ironbell.base.ownership import account_name, other_owner
 

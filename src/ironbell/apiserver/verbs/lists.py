@@ -20,7 +20,7 @@ import msgspec
 from ironbell.api.client import BadRequest, Expired, ListOptions, Match, Page
 from ironbell.apiserver import status
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.selectors import compile_selector
+from ironbell.apiserver.selectors.selectors import compile_selector
 from ironbell.apiserver.store.entry import Entry, Key
 from ironbell.apiserver.store.state import Objects
 from ironbell.apiserver.store.store import Store

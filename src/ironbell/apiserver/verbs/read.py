@@ -14,7 +14,7 @@ from ironbell.apiserver import status
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.selectors import Match, compile_selector
+from ironbell.apiserver.selectors.selectors import Match, compile_selector
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.watch import Feed
 from ironbell.apiserver.verbs.bodies import bodies_of, body_of, plain_body

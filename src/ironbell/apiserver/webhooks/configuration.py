@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ironbell.apiserver.labelselector import LabelSelector
+from ironbell.apiserver.selectors.labels import LabelSelector
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.store import Store
 from ironbell.base.ports import HTTPS_PORT

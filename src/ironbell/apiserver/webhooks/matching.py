@@ -12,8 +12,8 @@ import msgspec
 
 from ironbell.api.client import NotFound
 from ironbell.apiserver.admission import AdmissionRequest, Operation
-from ironbell.apiserver.labelselector import LabelSelector
 from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.selectors.labels import LabelSelector
 from ironbell.apiserver.webhooks.configuration import GROUP, HookRule, Webhook
 
 LabelsOf = Callable[[str], Mapping[str, str] | None]

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import ApiError
+from ironbell.apiserver.access.identity import user_info
 from ironbell.apiserver.admission import AdmissionRequest
-from ironbell.apiserver.identity import user_info
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.verbs.bodies import converted
 from ironbell.apiserver.webhooks.client import CallError

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ironbell.apiserver.fielderrors import FieldError, duplicate, invalid, not_supported, required
-from ironbell.apiserver.labelselector import selector_faults
 from ironbell.apiserver.metadata import name_fault, qualified_fault
+from ironbell.apiserver.selectors.labels import selector_faults
 from ironbell.apiserver.strategy import Plain
 from ironbell.apiserver.webhooks.configuration import CONDITION_VARIABLES
 from ironbell.base.ports import HTTPS_PORT

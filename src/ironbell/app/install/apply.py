@@ -23,7 +23,7 @@ from ironbell.app.install.options import PART_OF, Object
 from ironbell.app.install.resources import COLLECTIONS, Served, collection_of
 from ironbell.base.clock import SystemClock, rfc3339
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 
 MANAGER = "ironbell"
 ESTABLISHED_S = 60.0

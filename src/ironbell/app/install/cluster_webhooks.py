@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ironbell.api.crd.document import crd_document
-from ironbell.app.cluster_admission import rules_of
-from ironbell.app.cluster_inventory import inventory
-from ironbell.app.cluster_webhooks import CONVERT_PATH, mutate_path, scale_path, validate_path
+from ironbell.app.admission.handlers import CONVERT_PATH, mutate_path, scale_path, validate_path
+from ironbell.app.admission.inventory import inventory
+from ironbell.app.admission.kinds import rules_of
+from ironbell.app.admission.places import DEFINITIONS, MUTATING, VALIDATING
 from ironbell.app.install.options import InstallOptions, Object, Unit, labels, made
 from ironbell.app.systems import SYSTEMS, answered_by, converted_in, kinds_of
-from ironbell.app.webhook_places import DEFINITIONS, MUTATING, VALIDATING
 from ironbell.base.ports import HTTPS_PORT
 from ironbell.contract.system import Definitions, System
 

@@ -1,7 +1,7 @@
 """Admission that the API server does by itself: the servers toward machines write what `app.write_rules` says.
 
-Roles speak of whole objects. The embedded API has the same limit in `app.wire_limits`; on other API servers it is a
-ValidatingAdmissionPolicy, which needs no webhook and therefore cannot be away.
+Roles speak of whole objects. The embedded API has the same limit in `app.site.wire_limits`; on other API servers it is
+a ValidatingAdmissionPolicy, which needs no webhook and therefore cannot be away.
 
 Source: admissionregistration.k8s.io/v1, ValidatingAdmissionPolicy (Kubernetes 1.30 and later).
 """

@@ -12,8 +12,8 @@ from collections.abc import Collection
 from typing import Final
 
 from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.app.admission.reference_webhook import REFERENCES_PATH, REVIEWS
 from ironbell.app.install.options import Object
-from ironbell.app.reference_webhook import REFERENCES_PATH, REVIEWS
 from ironbell.provisioner.bmc_address import ADDRESS, CONFIRMED
 
 _TIMEOUT_S: Final = 5

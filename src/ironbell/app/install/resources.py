@@ -10,9 +10,9 @@ import msgspec
 from ironbell.api.client import NotFound
 from ironbell.api.clusterctl import PROVIDER
 from ironbell.api.kind import Collection
+from ironbell.app.admission.places import MUTATING, VALIDATING
 from ironbell.app.install.options import Object
-from ironbell.app.webhook_places import MUTATING, VALIDATING
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"

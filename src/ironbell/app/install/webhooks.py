@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ironbell.app.admission.places import secret_of
 from ironbell.app.components import rules_of
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
 from ironbell.app.install.reference_webhooks import access_review_rules, reference_entries
 from ironbell.app.systems import answers_webhooks
-from ironbell.app.webhook_places import secret_of
 from ironbell.base.ports import HTTPS_PORT, WEBHOOK_PORT
 from ironbell.contract.crossing import USE
 from ironbell.contract.system import System

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from ironbell.app.components import Role, components_named
 from ironbell.app.install.options import COMPONENT, InstallOptions, Object, Unit, labels, made
 from ironbell.app.install.webhooks import serves_webhooks, webhook_arguments
-from ironbell.app.privileges import SERVICE_ID
-from ironbell.app.wire_config import (
+from ironbell.app.processes.privileges import SERVICE_ID
+from ironbell.app.wire.config import (
     BOOT_SERVERS,
     TINK_SERVER,
     WORKFLOW_PROCESS,

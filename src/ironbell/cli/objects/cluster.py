@@ -15,7 +15,7 @@ from ironbell.cli.output import ended, print_json, print_progress, reference
 from ironbell.cli.session import SECONDS, with_api
 
 if TYPE_CHECKING:
-    from ironbell.kube.http import HttpApi
+    from ironbell.kube.transport.http import HttpApi
 
 _NAMESPACE = click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
 _TIMEOUT = click.option("--timeout", type=SECONDS, default="30m", show_default=True, help="How long to wait.")

@@ -13,7 +13,7 @@ from ironbell.cli.objects.tables import Rows, table_text
 from ironbell.cli.options import api_options, namespace_options
 from ironbell.cli.output import json_text
 from ironbell.cli.session import with_api
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.kinds import kinds_named, others_meant, qualified
 from ironbell.operations.namespaces import elsewhere
 from ironbell.operations.objects import AWAY, Answer, read_objects, watch_table

@@ -13,7 +13,7 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.base.printable import LineFilter, coloured_lines, escaped_json, one_line, printable
 from ironbell.cli.options import api_options
 from ironbell.cli.session import with_api
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.kinds import UnknownKindError, parse_target
 from ironbell.operations.logs import LIST_COMMAND, LogNotServedError, LogOptions, empty_log_reason, read_log
 

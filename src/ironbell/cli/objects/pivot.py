@@ -91,8 +91,8 @@ async def _performed(
     import structlog
 
     from ironbell.base.clock import SystemClock
-    from ironbell.kube.connection import from_kubeconfig
-    from ironbell.kube.http import HttpApi
+    from ironbell.kube.transport.connection import from_kubeconfig
+    from ironbell.kube.transport.http import HttpApi
     from ironbell.operations.pivot.alone import perform
     from ironbell.operations.pivot.moving import Pivot
     from ironbell.operations.pivot.site import Site

@@ -8,14 +8,14 @@ import click
 
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.app.restored import Marked
+from ironbell.app.site.restored import Marked
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.wording import counted
 from ironbell.cli.options import JSON, api_options, namespace_options, output_option
 from ironbell.cli.output import ended, print_json, reference
 from ironbell.cli.session import with_api
 from ironbell.kube.decision import AnyKind, Key
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations import restored
 from ironbell.operations.namespaces import nothing_there
 from ironbell.operations.restored import Confirmation, Installation, confirm_hardware, confirm_pools

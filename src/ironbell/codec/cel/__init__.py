@@ -8,10 +8,10 @@ Source: google/cel-spec: doc/langdef.md; kubernetes/apiserver: pkg/cel/library (
 """
 
 from ironbell.codec.cel.compile import compile_expression, expression_type
+from ironbell.codec.cel.costs.sizes import most_often
 from ironbell.codec.cel.errors import CelError, CelResultError, CelSyntaxError
-from ironbell.codec.cel.ranges import plus, times
 from ironbell.codec.cel.rules import compile_rule, rule_cost
-from ironbell.codec.cel.sizes import most_often
+from ironbell.codec.cel.values.ranges import plus, times
 
 __all__ = [
     "CelError",

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ironbell.codec.cel.errors import CelError
-from ironbell.codec.cel.lists import KeyedList
-from ironbell.codec.cel.times import duration, timestamp
+from ironbell.codec.cel.values.lists import KeyedList
+from ironbell.codec.cel.values.times import duration, timestamp
 
 Adapt = Callable[[Any], Any]
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ironbell.codec import re2
-from ironbell.codec.cel import messages, syntax
+from ironbell.codec.cel import syntax
 from ironbell.codec.cel.errors import CelError, CelSyntaxError, Fault
 from ironbell.codec.cel.folding import LITERALS
-from ironbell.codec.cel.functions import FUNCTIONS, METHODS
+from ironbell.codec.cel.functions.functions import FUNCTIONS, METHODS
 from ironbell.codec.cel.names import field_names
 from ironbell.codec.cel.signatures import (
     FUNCTION_TYPES,
@@ -40,6 +40,7 @@ from ironbell.codec.cel.types import (
     map_of,
     optional_of,
 )
+from ironbell.codec.cel.values import messages
 
 _LITERALS: dict[type, Type] = {bool: BOOL, int: INT, float: DOUBLE, str: STRING, bytes: BYTES, Uint: UINT}
 _SHOWN = {"in": "@in", "unary !": "!_", "unary -": "-_", "?:": "_?_:_"}

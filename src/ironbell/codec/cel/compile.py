@@ -11,9 +11,9 @@ from typing import Any, Final
 from ironbell.codec import effort
 from ironbell.codec.cel import syntax
 from ironbell.codec.cel.check import check
+from ironbell.codec.cel.costs.meter import CallLimitExceeded, Meter
 from ironbell.codec.cel.errors import CelError, CelSyntaxError, placing_faults
-from ironbell.codec.cel.macros import METER
-from ironbell.codec.cel.meter import CallLimitExceeded, Meter
+from ironbell.codec.cel.functions.macros import METER
 from ironbell.codec.cel.steps import Calls, compile_tree
 from ironbell.codec.cel.types import DYN, Type
 
@@ -24,8 +24,8 @@ ALLOWANCE_S: Final = 1.5
 def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Any]:
     """A closure that evaluates an expression over variables.
 
-    What it costs is taken from the budget around it (`codec.cel.meter`). Of variables nothing is known, so their types
-    are not checked.
+    What it costs is taken from the budget around it (`codec.cel.costs.meter`). Of variables nothing is known, so their
+    types are not checked.
 
     Raises:
         CelSyntaxError: no expression, or it names a variable or a function that does not exist.

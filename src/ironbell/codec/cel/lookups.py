@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 from ironbell.codec.cel.errors import CelError, MissingError
-from ironbell.codec.cel.optional import NONE, Optional
 from ironbell.codec.cel.tokens import Uint
-from ironbell.codec.cel.values import equal, number_of, pay_for, type_name
+from ironbell.codec.cel.values.optional import NONE, Optional
+from ironbell.codec.cel.values.values import equal, number_of, pay_for, type_name
 
 
 def optionally(value: Any, find: Callable[[Any], Any]) -> Optional:

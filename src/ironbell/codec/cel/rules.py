@@ -12,12 +12,12 @@ from ironbell.codec.cel import syntax
 from ironbell.codec.cel.adapt import compile_adapt
 from ironbell.codec.cel.check import Checked, check
 from ironbell.codec.cel.compile import compile_expression, evaluator
+from ironbell.codec.cel.costs.estimate import estimate
+from ironbell.codec.cel.costs.expand import expand
+from ironbell.codec.cel.costs.sizes import most_elements_at
 from ironbell.codec.cel.errors import CelResultError, placing_faults
-from ironbell.codec.cel.estimate import estimate
-from ironbell.codec.cel.expand import expand
-from ironbell.codec.cel.optional import NONE, Optional
-from ironbell.codec.cel.sizes import most_elements_at
 from ironbell.codec.cel.types import RESOURCE, Type, declared, optional_of
+from ironbell.codec.cel.values.optional import NONE, Optional
 
 _VARIABLES = ("self", "oldSelf")
 

@@ -17,19 +17,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from ironbell.codec.cel import messages, syntax
-from ironbell.codec.cel.actual import FAILED, CallCost, call_cost
+from ironbell.codec.cel import syntax
+from ironbell.codec.cel.costs.actual import FAILED, CallCost, call_cost
 from ironbell.codec.cel.errors import CelError, CelSyntaxError
 from ironbell.codec.cel.folding import CONVERSIONS, Constant, converted
-from ironbell.codec.cel.functions import CONSTANT_TIME, FUNCTIONS, METHODS
-from ironbell.codec.cel.library import NAMESPACED
+from ironbell.codec.cel.functions.functions import CONSTANT_TIME, FUNCTIONS, METHODS
+from ironbell.codec.cel.functions.library import NAMESPACED
+from ironbell.codec.cel.functions.macros import LOOPS, METER, OPTIONAL_MAPS, Scope, Step, loop, optional_map
 from ironbell.codec.cel.lookups import contains, index, key, negated, optionally, select, truth
-from ironbell.codec.cel.macros import LOOPS, METER, OPTIONAL_MAPS, Scope, Step, loop, optional_map
 from ironbell.codec.cel.names import field_names
-from ironbell.codec.cel.optional import Optional
 from ironbell.codec.cel.signatures import Signature
 from ironbell.codec.cel.types import TYPE_NAMES
-from ironbell.codec.cel.values import arithmetic, equal, less, pay_for, type_name
+from ironbell.codec.cel.values import messages
+from ironbell.codec.cel.values.optional import Optional
+from ironbell.codec.cel.values.values import arithmetic, equal, less, pay_for, type_name
 
 _LIST_COST: Final = 10
 _MAP_COST: Final = 30

@@ -11,14 +11,14 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from ironbell.codec import goyaml
-from ironbell.codec.gotemplate import gojson
 from ironbell.codec.gotemplate.compare import equal, less
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.evaluate import AND_OR
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.printf import sprintf
-from ironbell.codec.gotemplate.printing import sprint, sprintln
-from ironbell.codec.gotemplate.quoting import is_print
+from ironbell.codec.gotemplate.golib import gojson
+from ironbell.codec.gotemplate.golib.printf import sprintf
+from ironbell.codec.gotemplate.golib.printing import sprint, sprintln
+from ironbell.codec.gotemplate.golib.quoting import is_print
 from ironbell.codec.gotemplate.values import (
     ANY_TYPE,
     NIL,

@@ -46,8 +46,8 @@ from ironbell.controllers.capi.topology.reconciler import TopologyReconciler
 from ironbell.controllers.capi.topology.templates import TopologyDeploymentReconciler, TopologyMachineSetReconciler
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.controllers.capi.topology.variables.schemas import Schemas
-from ironbell.kube.controller import Controller
-from ironbell.kube.feeds import spaced
+from ironbell.kube.cache.feeds import spaced
+from ironbell.kube.manager.controller import Controller
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers
 from ironbell.workload.shared import workloads_of

@@ -14,7 +14,7 @@ from ironbell.api.cluster.common import StatusVersion
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import ANNOTATION_UPDATE_IN_PROGRESS
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.versions import sort_key
+from ironbell.contract.clusters.versions import sort_key
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.finalizers import is_deleting
 

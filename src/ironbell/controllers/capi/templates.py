@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.contract.external import External
+from ironbell.contract.clusters.external import External
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.contract.templates import SUFFIX
 from ironbell.kube.decision import MergePatch

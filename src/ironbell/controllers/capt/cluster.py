@@ -25,9 +25,9 @@ from ironbell.api.core import NAMESPACE
 from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.base.ports import KUBERNETES_API_PORT
+from ironbell.contract.clusters.paused import is_externally_managed, is_paused, paused_condition
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import owner_reference, refers_to
-from ironbell.contract.paused import is_externally_managed, is_paused, paused_condition
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capt.conditions import READY, told, with_all
 from ironbell.controllers.capt.domains import (
     BY_FAILURE_DOMAIN_LABEL,

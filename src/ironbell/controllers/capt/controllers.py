@@ -18,14 +18,14 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.contract.access import READ, Permissions, may, may_in, may_read, policy_rules
-from ironbell.contract.node_images import NO_IMAGES, ImageSource
-from ironbell.contract.racks import INSTALLS_PER_RACK
+from ironbell.contract.servers.node_images import NO_IMAGES, ImageSource
+from ironbell.contract.servers.racks import INSTALLS_PER_RACK
 from ironbell.contract.system import Runtime
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.machine_template import TinkerbellMachineTemplateReconciler
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.reconciler import Askers
 from ironbell.provisioner.image_index import image_askers
 from ironbell.provisioner.lifecycle.due import WipeDueReconciler

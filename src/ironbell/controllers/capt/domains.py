@@ -20,10 +20,10 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.core import Namespace
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware, HardwareState
 from ironbell.base.labels import SelectorError
-from ironbell.contract.external import State, look_up
+from ironbell.contract.clusters.external import State, look_up
 from ironbell.contract.fields import text_at
-from ironbell.contract.hardware_claim import HELD
-from ironbell.contract.inventory_labels import SWITCH_PORT
+from ironbell.contract.servers.claim import HELD
+from ironbell.contract.servers.inventory_labels import SWITCH_PORT
 from ironbell.controllers.capt.host import wish
 from ironbell.kube.decision import Fields, Key
 from ironbell.kube.finalizers import is_deleting

@@ -18,12 +18,12 @@ from ironbell.api.bmc import JOB, MACHINE
 from ironbell.api.client import Api
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
-from ironbell.contract.boot_token import Identity, metadata_base
-from ironbell.contract.node_images import image_source_at
+from ironbell.contract.servers.boot_token import Identity, metadata_base
+from ironbell.contract.servers.node_images import image_source_at
 from ironbell.contract.system import Settings
-from ironbell.kube.connection import from_kubeconfig
-from ironbell.kube.http import HttpApi
 from ironbell.kube.split import SplitApi
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from ironbell.provisioner.settings import InstallSettings
 
 THEIRS: Final[frozenset[Collection]] = frozenset(

@@ -15,7 +15,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import ANNOTATION_CLONED_FROM_NAME, LABEL_CLUSTER_NAME, LABEL_CONTROL_PLANE
 from ironbell.contract.owners import controller_of
 from ironbell.contract.selectors import compiled
-from ironbell.contract.wipe_due import UNKNOWN
+from ironbell.contract.servers.wipe_due import UNKNOWN
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.provisioner.claims_from import UNSET, ClaimRules

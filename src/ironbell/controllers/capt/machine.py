@@ -29,9 +29,9 @@ from ironbell.api.cluster.names import (
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.labels import SelectorError
-from ironbell.contract.node_images import NO_IMAGES, ImageSource
-from ironbell.contract.paused import is_paused, paused_condition
-from ironbell.contract.racks import INSTALLS_PER_RACK
+from ironbell.contract.clusters.paused import is_paused, paused_condition
+from ironbell.contract.servers.node_images import NO_IMAGES, ImageSource
+from ironbell.contract.servers.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt.conditions import OWNER_REMEDIATED
 from ironbell.controllers.capt.host import LIFECYCLE, OWNERS, cluster_key, node_wish, owner_text, template_of, wish
 from ironbell.controllers.capt.observed import MACHINES_OF, Observed, gather

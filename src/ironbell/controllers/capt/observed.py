@@ -17,7 +17,7 @@ from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.tinkerbell import TEMPLATE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
-from ironbell.contract.node_images import NodeImages
+from ironbell.contract.servers.node_images import NodeImages
 from ironbell.controllers.capt.host import LIFECYCLE, cluster_key, node_wish, owner_text, template_of
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key

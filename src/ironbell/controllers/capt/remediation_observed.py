@@ -18,7 +18,7 @@ from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.contract.paused import PAUSED
+from ironbell.contract.clusters.paused import PAUSED
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.host import LIFECYCLE
 from ironbell.kube.conditions import find_condition, is_true

@@ -16,7 +16,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import ANNOTATION_REMEDIATE_MACHINE
 from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.machine_failure import is_health_checked
+from ironbell.contract.clusters.machine_failure import is_health_checked
 from ironbell.controllers.capt.conditions import HEALTH_CHECK_SUCCEEDED, ask_for_remediation, with_all
 from ironbell.controllers.capt.observed import Observed
 from ironbell.kube import patches

@@ -9,11 +9,11 @@ from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.codec.gotemplate import TemplateError
-from ironbell.contract.boot_token import without_token
-from ironbell.contract.capabilities import capabilities
-from ironbell.contract.directory import KEEP_DISKS
-from ironbell.contract.identity import IDENTITY
-from ironbell.contract.node_images import ImageSource
+from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.boot_token import without_token
+from ironbell.contract.servers.directory import KEEP_DISKS
+from ironbell.contract.servers.identity import IDENTITY
+from ironbell.contract.servers.node_images import ImageSource
 from ironbell.controllers.capt.imageurl import image_url, names_image
 from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.kube.decision import Fields

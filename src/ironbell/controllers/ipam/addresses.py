@@ -14,7 +14,7 @@ from typing import Final
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.clusteripam.ipaddress import IpAddress
 from ironbell.api.clusteripam.ipaddressclaim import IpAddressClaim
-from ironbell.contract.paused import has_paused_annotation
+from ironbell.contract.clusters.paused import has_paused_annotation
 from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS, PROTECT_ADDRESS
 from ironbell.controllers.ipam.observed import pool_key
 from ironbell.controllers.ipam.rivals import missing

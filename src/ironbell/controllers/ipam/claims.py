@@ -30,9 +30,9 @@ from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_
 from ironbell.api.inclusteripam.pool import GlobalIpPool, IpPool
 from ironbell.api.meta import Condition, to_builtin
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.clusters.paused import has_paused_annotation, is_paused
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.contract.paused import has_paused_annotation, is_paused
-from ironbell.contract.restored import why_no_address
+from ironbell.contract.servers.restored import why_no_address
 from ironbell.controllers.ipam.names import (
     ADDRESS_CONFLICT,
     LABEL_POOL_ADDRESS,

@@ -17,7 +17,7 @@ from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.hardware import HardwareAddressReconciler
 from ironbell.controllers.ipam.pools import PoolReconciler
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 
 POOL_NAME: Final = "ipam-pool"
 GLOBAL_POOL_NAME: Final = "ipam-global-pool"

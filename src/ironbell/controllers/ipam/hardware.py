@@ -20,8 +20,8 @@ from ironbell.api.inclusteripam.pool import GROUP
 from ironbell.api.meta import Resource, to_builtin
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.interface import Ip
-from ironbell.contract.hardware_claim import claim_of
 from ironbell.contract.owners import controller_of, is_controlled_by, owner_reference
+from ironbell.contract.servers.claim import claim_of
 from ironbell.controllers.ipam.names import ADDRESS_FROM_POOL, ADDRESS_POOL
 from ironbell.controllers.ipam.ranges import AddressError, number_of
 from ironbell.kube.decision import (

@@ -17,10 +17,10 @@ from ironbell.contract.system import Runtime
 from ironbell.controllers.kubeadm.config.performers import Outside, askers, performers
 from ironbell.controllers.kubeadm.config.reconciler import KubeadmConfigReconciler
 from ironbell.controllers.kubeadm.config.tokens import Lifetime
-from ironbell.controllers.kubeadm.controlplane.askers import EtcdAccess, Inspector
-from ironbell.controllers.kubeadm.controlplane.performers import Operator
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
-from ironbell.kube.controller import Controller
+from ironbell.controllers.kubeadm.controlplane.workload.askers import EtcdAccess, Inspector
+from ironbell.controllers.kubeadm.controlplane.workload.performers import Operator
+from ironbell.kube.manager.controller import Controller
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers as workload_askers
 from ironbell.workload.etcd import EtcdConnect

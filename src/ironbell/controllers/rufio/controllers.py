@@ -20,7 +20,7 @@ from ironbell.controllers.rufio.job import JobReconciler
 from ironbell.controllers.rufio.machine import POWER_INTERVAL_S, MachineReconciler
 from ironbell.controllers.rufio.performers import askers, performers
 from ironbell.controllers.rufio.task import TaskReconciler
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 
 ACCESS: Final = "rufio-access"
 """The identity that reads the credentials of BMCs."""

@@ -26,7 +26,7 @@ from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.bmc.driver import Trouble, trouble_of
-from ironbell.contract.ineffective import FIELDS_WITHOUT_EFFECT, listed, of_connection
+from ironbell.contract.servers.ineffective import FIELDS_WITHOUT_EFFECT, listed, of_connection
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE

@@ -17,7 +17,7 @@ from ironbell.controllers.tink.render import Renderer
 from ironbell.controllers.tink.rendering.pool import rendering_pool
 from ironbell.controllers.tink.template import TemplateReconciler
 from ironbell.controllers.tink.workflow import WorkflowReconciler
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 
 PERMISSIONS: Final = Permissions(
     reads=policy_rules(may_read(HARDWARE, TEMPLATE, WORKFLOW, JOB, MACHINE)),

@@ -21,7 +21,8 @@ from ironbell.api.bmc.machine import Machine as BmcMachine
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware, HardwareState
 from ironbell.api.tinkerbell.interface import Dhcp
-from ironbell.contract.directory import (
+from ironbell.contract.servers.claim import PHASE, POWER, claim_of
+from ironbell.contract.servers.directory import (
     ERROR,
     MACHINE_UUID,
     HardwareDirectory,
@@ -30,7 +31,6 @@ from ironbell.contract.directory import (
     normal_mac,
     normal_uuid,
 )
-from ironbell.contract.hardware_claim import PHASE, POWER, claim_of
 from ironbell.controllers.tink.observed import BY_BMC, bmc_keys, sharers_of_bmc
 from ironbell.controllers.tink.status import shortened
 from ironbell.kube.decision import DONE, Action, Decision, Key, do, emit, patch, patch_status, wait

@@ -14,7 +14,7 @@ import msgspec
 from ironbell.api.meta import Model
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
-from ironbell.contract.boot_progress import LOG_PREFIX
+from ironbell.contract.servers.boot_progress import LOG_PREFIX
 from ironbell.controllers.tink.names import CONDITION_SUCCEEDED
 from ironbell.controllers.tink.status import condition, shortened
 from ironbell.provisioner.installed_system import SystemFailure, installation_ended, reported_failure

@@ -15,9 +15,9 @@ from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.inventory import Attributes
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.base.clock import rfc3339
-from ironbell.contract.agent_inventory import in_band
-from ironbell.contract.capabilities import capabilities
-from ironbell.contract.inventory_labels import INVENTORY_LABELS, LABELS, labels_of, remembered, to_remember
+from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.agent_inventory import in_band
+from ironbell.contract.servers.inventory_labels import INVENTORY_LABELS, LABELS, labels_of, remembered, to_remember
 from ironbell.kube.decision import Decision, Key, MergePatch, do, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change

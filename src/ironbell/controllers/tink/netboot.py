@@ -16,8 +16,8 @@ import msgspec
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.names import WorkflowConditionType
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowStatus
-from ironbell.contract.boot_token import BOOT_FOR, boot_for, wanted_by
-from ironbell.contract.identity import boot_mark
+from ironbell.contract.servers.boot_token import BOOT_FOR, boot_for, wanted_by
+from ironbell.contract.servers.identity import boot_mark
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import FINALIZER_CLEANUP
 from ironbell.controllers.tink.observed import Observed
@@ -78,7 +78,7 @@ def release(workflow: Workflow) -> Action | None:
 def set_allow_pxe(hardware: Hardware, value: bool, *, wanted: str = "") -> JsonPatch | None:
     """The patch of all interfaces, against exactly the Hardware observed; None if it is so already.
 
-    `wanted` is the Workflow that the permission is for: its boot may get a token (`contract.boot_token`).
+    `wanted` is the Workflow that the permission is for: its boot may get a token (`contract.servers.boot_token`).
     """
     operations: list[Fields] = _named(hardware, wanted)
     for number, interface in enumerate(hardware.spec.interfaces):

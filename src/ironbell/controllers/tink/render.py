@@ -34,8 +34,8 @@ from ironbell.api.tinkerbell.workflow import (
 )
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.identity import IDENTITY, of_template
-from ironbell.contract.ineffective import Ineffective
+from ironbell.contract.servers.identity import IDENTITY, of_template
+from ironbell.contract.servers.ineffective import Ineffective
 from ironbell.controllers.tink import bootjob, running, states
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.bootjob import Plan, UnusableBootOptionsError

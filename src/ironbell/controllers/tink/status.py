@@ -22,7 +22,7 @@ from ironbell.api.tinkerbell.workflow import (
     WorkflowTask,
 )
 from ironbell.base.clock import rfc3339
-from ironbell.contract.ineffective import FIELDS_WITHOUT_EFFECT, Ineffective, listed
+from ironbell.contract.servers.ineffective import FIELDS_WITHOUT_EFFECT, Ineffective, listed
 from ironbell.controllers.tink import states
 from ironbell.controllers.tink.names import CONDITION_SUCCEEDED, Reason
 from ironbell.kube.decision import Decision, Emit, MergePatch, Waiting, do, emit

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from ironbell.api.tinkerbell.template import TEMPLATE, Template, TemplateState
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.directory import ERROR
+from ironbell.contract.servers.directory import ERROR
 from ironbell.controllers.tink.status import shortened
 from ironbell.kube.decision import Decision, Fact, Key, Need, Question, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting

@@ -17,8 +17,8 @@ from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.template import TEMPLATE
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowState
-from ironbell.contract.boot_token import revocation
-from ironbell.contract.restored import why_held
+from ironbell.contract.servers.boot_token import revocation
+from ironbell.contract.servers.restored import why_held
 from ironbell.controllers.tink import finishing, observed, running, starting, states
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import Reason

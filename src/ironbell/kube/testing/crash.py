@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ironbell.base.errors import IronbellError
-from ironbell.kube.act import OutOfDate
 from ironbell.kube.decision import Effect
+from ironbell.kube.manager.act import OutOfDate
 from ironbell.kube.testing.world import AnyReconciler, Crash, Step, World
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")

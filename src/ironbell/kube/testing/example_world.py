@@ -10,8 +10,8 @@ import msgspec
 
 from ironbell.api.core.event import EVENT
 from ironbell.base.clock import Clock
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import Action, Decision
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing.example import (
     RACK,
     SLOT,

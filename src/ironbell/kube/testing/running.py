@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from ironbell.api.client import Api
-from ironbell.kube.controller import Controller
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.manager import Manager
 
 
 @asynccontextmanager

@@ -29,9 +29,9 @@ from ironbell.api.unstructured import Unstructured, plain
 from ironbell.base.clock import ManualClock
 from ironbell.base.errors import IronbellError
 from ironbell.kube import patches
-from ironbell.kube.act import Executor, OutOfDate, Written
 from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Emit, Fact, Fields, Key, Need, Question, check
-from ironbell.kube.failures import Failure, is_over
+from ironbell.kube.manager.act import Executor, OutOfDate, Written
+from ironbell.kube.manager.failures import Failure, is_over
 from ironbell.kube.reconciler import Index, Reconciler, Unsynced
 from ironbell.kube.testing.memory import MemoryApi
 

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from ironbell.agent import machine
-from ironbell.agent.actions.devices import size_text
+from ironbell.agent.actions.disks.devices import size_text
 from ironbell.agent.notes import AfterNote, Power
 from ironbell.codec.actionimage import WRAPPER, image_name
 from ironbell.codec.diskidentity import DiskIdentity

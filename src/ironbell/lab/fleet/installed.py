@@ -14,8 +14,8 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.codec import goyaml
 from ironbell.lab.fleet.state import DiskContents
-from ironbell.lab.sim.bootstrap import BootstrapDataError, Kubeadm, Script, read_kubeadm, read_script
-from ironbell.lab.sim.cluster import Endpoint
+from ironbell.lab.sim.cluster.bootstrap import BootstrapDataError, Kubeadm, Script, read_kubeadm, read_script
+from ironbell.lab.sim.cluster.cluster import Endpoint
 
 FOLDER: Final = "/etc/cloud/cloud.cfg.d/"
 _VERSION: Final = re.compile(r"v\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+]+?)?(?=$|\.gz|\.img|\.raw|\.qcow2|\.xz|\.zst|/|@|_)")

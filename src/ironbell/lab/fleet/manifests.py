@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbell.contract.directory import DISK_SERIAL, MACHINE_UUID
+from ironbell.contract.servers.directory import DISK_SERIAL, MACHINE_UUID
 from ironbell.lab.fleet.catalogue import NETMASK, Server
 from ironbell.provisioner.bmc_address import CONFIRMED, address_text
 

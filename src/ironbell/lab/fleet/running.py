@@ -33,7 +33,7 @@ from ironbell.lab.fleet.server import SimServer, Surroundings
 from ironbell.lab.fleet.speed import Speed
 from ironbell.lab.fleet.state import FileStore
 from ironbell.lab.sim.cloud import Cloud
-from ironbell.lab.sim.cluster import Endpoint
+from ironbell.lab.sim.cluster.cluster import Endpoint
 
 NAMESPACE: Final = "default"
 _OPTIONS: Final = WriteOptions(field_manager="ironbell-simulation", force=True)

@@ -25,7 +25,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.ports import GRPC_PORT
 from ironbell.base.randomness import Randomness
 from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
-from ironbell.contract.boot_token import KERNEL_ARGUMENT as TOKEN_ARGUMENT
+from ironbell.contract.servers.boot_token import KERNEL_ARGUMENT as TOKEN_ARGUMENT
 from ironbell.kube.decision import Key
 from ironbell.lab.fleet import actions
 from ironbell.lab.fleet.catalogue import Server
@@ -37,7 +37,7 @@ from ironbell.lab.fleet.speed import Speed
 from ironbell.lab.fleet.state import AgentStart, Runs, ServerState, Store
 from ironbell.lab.fleet.system import InstalledSystem
 from ironbell.lab.sim.cloud import Cloud
-from ironbell.lab.sim.cluster import Endpoint
+from ironbell.lab.sim.cluster.cluster import Endpoint
 
 RETRY_S: Final = 5.0
 NETBOOT_S: Final = 60.0

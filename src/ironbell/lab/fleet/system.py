@@ -15,9 +15,9 @@ from ironbell.lab.fleet import installed
 from ironbell.lab.fleet.actions import booted_disk
 from ironbell.lab.fleet.link import NoAnswerError
 from ironbell.lab.fleet.state import DiskContents, Node
-from ironbell.lab.sim.bootstrap import BootstrapDataError, Kubeadm
-from ironbell.lab.sim.cluster import Endpoint
-from ironbell.lab.sim.host import HostFault, HostPlan
+from ironbell.lab.sim.cluster.bootstrap import BootstrapDataError, Kubeadm
+from ironbell.lab.sim.cluster.cluster import Endpoint
+from ironbell.lab.sim.cluster.host import HostFault, HostPlan
 
 if TYPE_CHECKING:
     from ironbell.lab.fleet.server import SimServer

@@ -18,10 +18,10 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.kube.decision import Key, Question
-from ironbell.lab.sim.cluster import Endpoint, SimCluster
-from ironbell.lab.sim.host import Host, HostFault, HostPlan, HostState, ReadSecret
-from ironbell.lab.sim.podlife import collect_pods
-from ironbell.lab.sim.questions import HostQuestion
+from ironbell.lab.sim.cluster.cluster import Endpoint, SimCluster
+from ironbell.lab.sim.cluster.host import Host, HostFault, HostPlan, HostState, ReadSecret
+from ironbell.lab.sim.cluster.podlife import collect_pods
+from ironbell.lab.sim.provider.questions import HostQuestion
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Etcd, EtcdUnreachableError
 

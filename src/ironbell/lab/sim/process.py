@@ -19,14 +19,14 @@ import structlog
 from ironbell.api.client import Api, ApiError, PatchType, WriteOptions
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.kind import Collection
-from ironbell.app.child import read_configuration, report, run_child
+from ironbell.app.processes.child import read_configuration, report, run_child
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
 from ironbell.kube.decision import Key
-from ironbell.kube.http import HttpApi
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.manager import Manager
+from ironbell.kube.transport.connection import from_kubeconfig
+from ironbell.kube.transport.http import HttpApi
 from ironbell.lab.fleet.catalogue import fleet
 from ironbell.lab.fleet.faults import FaultsFile
 from ironbell.lab.fleet.faults import read as read_faults
@@ -34,10 +34,10 @@ from ironbell.lab.fleet.running import endpoint as fleet_endpoint
 from ironbell.lab.fleet.running import running
 from ironbell.lab.fleet.speed import SPEEDS
 from ironbell.lab.sim.cloud import Cloud
-from ironbell.lab.sim.cluster import Endpoint
-from ironbell.lab.sim.controllers import controllers
-from ironbell.lab.sim.kinds import definitions
-from ironbell.lab.sim.serving import Ports, Serving
+from ironbell.lab.sim.cluster.cluster import Endpoint
+from ironbell.lab.sim.provider.controllers import controllers
+from ironbell.lab.sim.provider.kinds import definitions
+from ironbell.lab.sim.serving.serving import Ports, Serving
 
 _DEFINITIONS = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 _OPTIONS = WriteOptions(field_manager="ironbell-simulation", force=True)

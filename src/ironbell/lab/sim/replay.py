@@ -18,8 +18,8 @@ import msgspec
 from ironbell.api.client import Api, NotFound, PatchType, WriteOptions
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.kind import Kind
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.resources import Convert
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.store.log import Row
@@ -28,17 +28,17 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.base.randomness import Randomness, SeededRandomness
 from ironbell.kube.client import Client
-from ironbell.kube.controller import Controller
 from ironbell.kube.decision import Key
-from ironbell.kube.runtime import Manager
+from ironbell.kube.manager.controller import Controller
+from ironbell.kube.manager.manager import Manager
 from ironbell.lab.sim.cloud import Cloud
-from ironbell.lab.sim.cluster import Endpoint
-from ironbell.lab.sim.controllers import controllers as provider_controllers
-from ironbell.lab.sim.host import HostFault, HostPlan
-from ironbell.lab.sim.kinds import definitions
-from ironbell.lab.sim.links import Links
+from ironbell.lab.sim.cluster.cluster import Endpoint
+from ironbell.lab.sim.cluster.host import HostFault, HostPlan
+from ironbell.lab.sim.cluster.troubled_etcd import TroubledEtcdAccess
+from ironbell.lab.sim.provider.controllers import controllers as provider_controllers
+from ironbell.lab.sim.provider.kinds import definitions
+from ironbell.lab.sim.serving.links import Links
 from ironbell.lab.sim.trouble import Trouble, TroubledApi
-from ironbell.lab.sim.troubled_etcd import TroubledEtcdAccess
 from ironbell.lab.sim.virtualtime import VirtualClock
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey

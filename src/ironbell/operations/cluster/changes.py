@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.versions import Version, VersionError, is_kubernetes_version, parse_version
+from ironbell.contract.clusters.versions import Version, VersionError, is_kubernetes_version, parse_version
 from ironbell.operations.cluster.snapshot import Snapshot, object_name
 from ironbell.operations.cluster.status import title, version
 from ironbell.operations.discovered import Object

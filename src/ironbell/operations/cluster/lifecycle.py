@@ -11,7 +11,7 @@ import msgspec
 from ironbell.api.client import ApiError, Conflict, NotFound, PatchType, Preconditions, WriteOptions
 from ironbell.api.cluster import CLUSTER
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.cluster.changes import Change, check_upgrade, control_plane_upgrade, scaling, worker_upgrade
 from ironbell.operations.cluster.snapshot import Snapshot, object_name, read, referenced
 from ironbell.operations.cluster.status import title

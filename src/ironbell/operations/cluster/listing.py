@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironbell.api.cluster import CLUSTER
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.cluster.snapshot import object_name, read
 from ironbell.operations.cluster.status import Standing, standing, version
 from ironbell.operations.discovered import Discovered, NoSuchKindError, Object

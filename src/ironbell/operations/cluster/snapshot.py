@@ -12,8 +12,8 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_P
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core import SECRET
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.cluster_secrets import VALUE, Purpose, secret_name
-from ironbell.kube.http import HttpApi
+from ironbell.contract.clusters.secrets import VALUE, Purpose, secret_name
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
 from ironbell.operations.namespaces import elsewhere
 from ironbell.operations.objects import find_object

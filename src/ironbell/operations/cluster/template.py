@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.envsubst import substitute
 from ironbell.codec.goyaml import YamlError, load_all
-from ironbell.contract.versions import find_version
+from ironbell.contract.clusters.versions import find_version
 from ironbell.operations.discovered import Object
 
 LAST_KIND = "Cluster"

@@ -13,7 +13,7 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import counted
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.cluster import status
 from ironbell.operations.cluster.snapshot import (
     NoClusterError,

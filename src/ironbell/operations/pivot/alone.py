@@ -19,7 +19,7 @@ from ironbell.api.client import Api, Conflict, NotFound, Preconditions
 from ironbell.api.core import LEASE
 from ironbell.base.clock import SteadyClock
 from ironbell.base.randomness import SystemRandomness
-from ironbell.kube.leader import LeaderElection, LeaseSettings
+from ironbell.kube.manager.leader import LeaderElection, LeaseSettings
 from ironbell.operations.pivot.graph import Plan, Wanted
 from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE
 from ironbell.operations.pivot.moving import Outcome, Pivot

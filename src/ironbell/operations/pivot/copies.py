@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from ironbell.api.cluster.names import ANNOTATION_BLOCK_MOVE
-from ironbell.contract.hardware_claim import HOLD_FINALIZER, PHASE, POWER
-from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.contract.clusters.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.contract.servers.claim import HOLD_FINALIZER, PHASE, POWER
 from ironbell.operations.pivot import items as kinds
 from ironbell.operations.pivot.items import Item, Object
 

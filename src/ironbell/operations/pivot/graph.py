@@ -15,7 +15,7 @@ from typing import Any
 
 from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.cluster_secrets import parse_secret_name
+from ironbell.contract.clusters.secrets import parse_secret_name
 from ironbell.operations.pivot import items as kinds
 from ironbell.operations.pivot.items import Item, Key
 

@@ -17,7 +17,7 @@ import msgspec
 from ironbell.api.cluster.names import ANNOTATION_PAUSED, LABEL_CLUSTERCTL, LABEL_MOVE, LABEL_MOVE_HIERARCHY
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
-from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.contract.clusters.paused import ANNOTATION_PIVOT_PAUSED
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]

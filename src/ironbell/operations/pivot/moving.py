@@ -17,7 +17,7 @@ import msgspec
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.wording import counted, spoken_duration
-from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.contract.clusters.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.pivot import checks, copies
 from ironbell.operations.pivot import items as kinds
 from ironbell.operations.pivot.graph import Plan, Wanted, order

@@ -12,7 +12,7 @@ from ironbell.api.client import Forbidden
 from ironbell.api.kind import Kind
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.kinds import qualified
 from ironbell.operations.namespaces import elsewhere

@@ -15,7 +15,7 @@ from ironbell.api.core import NAMESPACE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.base.labels import SelectorError
 from ironbell.controllers.capt.host import wish
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.discovered import Object
 from ironbell.operations.objects import find_object
 from ironbell.provisioner.claims_from import UNSET, ClaimRules, claim_rules

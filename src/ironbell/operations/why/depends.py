@@ -23,8 +23,8 @@ from ironbell.api.cluster.names import (
 from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.contract.causes import weight_of
-from ironbell.contract.hardware_claim import claim_of
-from ironbell.contract.machine_causes import POWERED_ON
+from ironbell.contract.clusters.machine_causes import POWERED_ON
+from ironbell.contract.servers.claim import claim_of
 from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why import addresses
 from ironbell.operations.why.model import Object, Query, Ref

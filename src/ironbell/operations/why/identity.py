@@ -8,8 +8,8 @@ import msgspec
 
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.workflow import WorkflowState
-from ironbell.contract.boot_token import Identity, is_marked
-from ironbell.contract.identity import IDENTITY, KNOWN_BY, Way, is_said_strict, metadata_needs_token
+from ironbell.contract.servers.boot_token import Identity, is_marked
+from ironbell.contract.servers.identity import IDENTITY, KNOWN_BY, Way, is_said_strict, metadata_needs_token
 from ironbell.operations.why.model import Object
 from ironbell.operations.why.world import annotation, group_of
 from ironbell.services.workflow.names import REFUSED

@@ -7,7 +7,7 @@ from typing import Final
 from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT
 from ironbell.api.cluster.names import ANNOTATION_PAUSED
 from ironbell.contract.causes import Weight
-from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.contract.clusters.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import condition, conditions, group_of, since
 

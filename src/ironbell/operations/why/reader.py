@@ -9,7 +9,7 @@ import msgspec
 from ironbell.api import core
 from ironbell.api.client import Forbidden, ListOptions, NotFound, Selector
 from ironbell.api.kind import Collection
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.why.depends import asked_about, dependencies, queries
 from ironbell.operations.why.model import Object, Query, Ref

@@ -14,7 +14,7 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.cluster.snapshot import (
     NoClusterError,
     Snapshot,

@@ -13,13 +13,13 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.bmc.driver import Trouble, remedy_of
-from ironbell.contract import bootstrap_failure
-from ironbell.contract.boot_progress import BootStage
 from ironbell.contract.causes import Weight, weight_of
-from ironbell.contract.directory import ERROR, KEEP_DISKS, SHARED
-from ironbell.contract.hardware_claim import CLAIMED_SINCE, HELD, claim_of
-from ironbell.contract.machine_causes import POWERED_ON
-from ironbell.contract.wipe_due import WIPE_DUE, WipeDue
+from ironbell.contract.clusters import bootstrap_failure
+from ironbell.contract.clusters.machine_causes import POWERED_ON
+from ironbell.contract.servers.boot_progress import BootStage
+from ironbell.contract.servers.claim import CLAIMED_SINCE, HELD, claim_of
+from ironbell.contract.servers.directory import ERROR, KEEP_DISKS, SHARED
+from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue
 from ironbell.operations.why import addresses
 from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
 from ironbell.operations.why.depends import hardware_events, hardware_of

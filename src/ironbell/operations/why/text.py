@@ -16,10 +16,10 @@ from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.printable import printable
 from ironbell.base.wording import human_duration, spoken_duration
-from ironbell.contract.boot_progress import PROGRESS
-from ironbell.contract.directory import ERROR
-from ironbell.contract.hardware_claim import HELD, INSTALLED_SYSTEM_UP
-from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.contract.clusters.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.contract.servers.boot_progress import PROGRESS
+from ironbell.contract.servers.claim import HELD, INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.directory import ERROR
 from ironbell.operations.why.findings import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.operations.why.findings import one_line
 from ironbell.operations.why.model import Link, Object, Why

@@ -11,9 +11,9 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import LABEL_MACHINE_NAME
 from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.boot_progress import LOG_PREFIX, PROGRESS
 from ironbell.contract.causes import Weight
-from ironbell.contract.directory import ERROR
+from ironbell.contract.servers.boot_progress import LOG_PREFIX, PROGRESS
+from ironbell.contract.servers.directory import ERROR
 from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW, SILENT_AFTER_S, Advice
 from ironbell.operations.why.model import Finding, Object

@@ -11,7 +11,7 @@ from typing import Final
 from ironbell.api.bmc import MACHINE
 from ironbell.api.bmc.machine import Machine, MachineConditionType, PowerState
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.contract.machine_causes import POWERED_ON
+from ironbell.contract.clusters.machine_causes import POWERED_ON
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.health import bmc_key, is_silent, silence
 from ironbell.provisioner.lifecycle.host import Draft

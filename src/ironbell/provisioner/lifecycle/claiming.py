@@ -7,7 +7,7 @@ from typing import Final
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import rfc3339_micro
-from ironbell.contract.hardware_claim import take
+from ironbell.contract.servers.claim import take
 from ironbell.kube.decision import Action, Emit, Fields, MergePatch
 from ironbell.provisioner.claims_from import remedy, unrestricted
 from ironbell.provisioner.deferral import is_reserved_for, reservation_of

@@ -13,8 +13,8 @@ from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
-from ironbell.contract.directory import agent_id
-from ironbell.contract.identity import IDENTITY, STRICT, gets_token
+from ironbell.contract.servers.directory import agent_id
+from ironbell.contract.servers.identity import IDENTITY, STRICT, gets_token
 from ironbell.kube.decision import Action, AnyKind, Fields, delete
 from ironbell.kube.finalizers import is_deleting
 

@@ -26,12 +26,12 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
-from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
-from ironbell.contract.hardware_claim import HELD, WIPED, claim_of, release
 from ironbell.contract.owners import owner_reference
-from ironbell.contract.racks import INSTALLS_PER_RACK
-from ironbell.contract.restored import why_held
-from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
+from ironbell.contract.servers.claim import HELD, WIPED, claim_of, release
+from ironbell.contract.servers.directory import AGENT_TIMEOUT, KEEP_DISKS
+from ironbell.contract.servers.racks import INSTALLS_PER_RACK
+from ironbell.contract.servers.restored import why_held
+from ironbell.contract.servers.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
 from ironbell.kube.decision import DONE, Action, Decision, Fields, Key, create, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch

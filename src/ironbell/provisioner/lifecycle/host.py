@@ -19,7 +19,7 @@ from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.contract.racks import INSTALLS_PER_RACK
+from ironbell.contract.servers.racks import INSTALLS_PER_RACK
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Fact, Fields, Key, MergePatch, Need, Waiting
 from ironbell.provisioner.claims_from import UNSET, ClaimRules

@@ -23,9 +23,9 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339, rfc3339_micro
-from ironbell.contract.boot_progress import PROGRESS
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
-from ironbell.contract.machine_failure import INSTALLATION_FAILED
+from ironbell.contract.clusters.machine_failure import INSTALLATION_FAILED
+from ironbell.contract.servers.boot_progress import PROGRESS
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.kube.decision import Effect, Key, MergePatch, create, delete, patch
 from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, Severity, install_failures, is_silent, silence
 from ironbell.provisioner.installed_system import moment

@@ -27,7 +27,7 @@ from ironbell.api.cluster.names import ANNOTATION_MACHINE
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.restored import Restored, confirmation
+from ironbell.contract.servers.restored import Restored, confirmation
 from ironbell.kube.decision import Effect, Fact, MergePatch, Need, Question, patch
 from ironbell.kube.reconciler import Cache
 from ironbell.provisioner.lifecycle.host import Draft, NodeFact, NodeQuestion, NodeWish, Step

@@ -20,10 +20,10 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.contract.boot_token import BOOT_FOR
-from ironbell.contract.hardware_claim import HELD, claim_of
-from ironbell.contract.identity import KNOWN_BY, SUPERSEDED
-from ironbell.contract.restored import restored
+from ironbell.contract.servers.boot_token import BOOT_FOR
+from ironbell.contract.servers.claim import HELD, claim_of
+from ironbell.contract.servers.identity import KNOWN_BY, SUPERSEDED
+from ironbell.contract.servers.restored import restored
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.provisioner.claims_from import ANNOTATED, cached_rules, rules_changed

@@ -2,7 +2,7 @@
 
 A front door describes its kind once, as an `OwnerKind`. Markers are annotations on the owner itself (`names`);
 what is created for it (Template, Workflow, Job) has two labels that name the owner, because an owner reference counts
-in its own namespace only, and Hardware may be in another one. The claim itself is `contract.hardware_claim`.
+in its own namespace only, and Hardware may be in another one. The claim itself is `contract.servers.claim`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from ironbell.api.meta import Condition, Resource, to_builtin
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.directory import KEEP_DISKS
-from ironbell.contract.hardware_claim import Claimant
 from ironbell.contract.owners import owner_reference
+from ironbell.contract.servers.claim import Claimant
+from ironbell.contract.servers.directory import KEEP_DISKS
 from ironbell.kube.decision import AnyKind, Emit, Fields, Key, MergePatch, emit, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.lifecycle.names import RACK, number

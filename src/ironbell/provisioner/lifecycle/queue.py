@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ironbell.api.meta import Resource
-from ironbell.contract.paused import PAUSED
+from ironbell.contract.clusters.paused import PAUSED
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting

@@ -16,9 +16,9 @@ from ironbell.api.bmc.job import JOB, JobConditionType
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow
-from ironbell.contract.hardware_claim import HELD, release
-from ironbell.contract.restored import why_held
-from ironbell.contract.wipe_due import wipe_due
+from ironbell.contract.servers.claim import HELD, release
+from ironbell.contract.servers.restored import why_held
+from ironbell.contract.servers.wipe_due import wipe_due
 from ironbell.kube.decision import Action, create, delete
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.lifecycle.created import (

@@ -11,8 +11,8 @@ from typing import Final
 
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.hardware_claim import HELD, claim_of
-from ironbell.contract.wipe_due import WIPE_DUE, WipeDue, cluster_identity
+from ironbell.contract.servers.claim import HELD, claim_of
+from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue, cluster_identity
 from ironbell.kube.decision import Action, emit, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index

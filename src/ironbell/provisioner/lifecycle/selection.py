@@ -23,9 +23,9 @@ from ironbell.api.bmc.machine import Machine as BmcMachine
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
 from ironbell.api.tinkerbell.inventory import HardwareRequirements
 from ironbell.base.labels import LabelSelector
-from ironbell.contract.capabilities import capabilities
-from ironbell.contract.directory import ERROR
-from ironbell.contract.hardware_claim import HELD, PHASE, POWER, claim_of
+from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.claim import HELD, PHASE, POWER, claim_of
+from ironbell.contract.servers.directory import ERROR
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.claims_from import UNSET, ClaimRules
@@ -53,7 +53,7 @@ class Wish:
     failure_domain: str = ""
     """The value that the label must have; empty if any may be."""
     cluster: str = ""
-    """The Cluster whose reserved servers the machine may claim (`contract.wipe_due.cluster_identity`)."""
+    """The Cluster whose reserved servers the machine may claim (`contract.servers.wipe_due.cluster_identity`)."""
     namespace: str = ""
     """Where the machine is."""
     claims: ClaimRules = UNSET

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ironbell.contract.hardware_claim import HELD, release
-from ironbell.contract.restored import Restored, restored, why_held
+from ironbell.contract.servers.claim import HELD, release
+from ironbell.contract.servers.restored import Restored, restored, why_held
 from ironbell.kube.decision import Need
 from ironbell.provisioner.lifecycle import booting
 from ironbell.provisioner.lifecycle.bmc_health import report_health

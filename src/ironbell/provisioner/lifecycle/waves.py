@@ -21,8 +21,8 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.inventory_labels import SWITCH
-from ironbell.contract.paused import PAUSED
+from ironbell.contract.clusters.paused import PAUSED
+from ironbell.contract.servers.inventory_labels import SWITCH
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting

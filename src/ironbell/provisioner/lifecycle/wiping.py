@@ -21,9 +21,9 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.codec import goyaml
 from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
-from ironbell.contract.directory import AGENT_TIMEOUT, ERROR, KEEP_VARIABLE
-from ironbell.contract.hardware_claim import HELD, PHASE, WIPED, ServerPhase, shown
-from ironbell.contract.wipe_due import WIPE_DUE, WipeDue, wipe_due
+from ironbell.contract.servers.claim import HELD, PHASE, WIPED, ServerPhase, shown
+from ironbell.contract.servers.directory import AGENT_TIMEOUT, ERROR, KEEP_VARIABLE
+from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue, wipe_due
 from ironbell.kube.decision import Action, Fields, create, delete, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.deferral import due_after

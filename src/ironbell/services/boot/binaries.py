@@ -1,9 +1,9 @@
 """iPXE binaries by the names that firmware asks for.
 
 They come from folders, searched in order: the user's asset folder (where `ironbell ipxe build` puts its own), then
-the distribution's package, whose file names differ from upstream's (`contract.boot_files`). The user's folder may also
-hold binaries of other names, which a Hardware can name. Content is read once and kept, keyed by the file's identity, so
-that an exchanged file is served at once.
+the distribution's package, whose file names differ from upstream's (`contract.servers.boot_files`). The user's folder
+may also hold binaries of other names, which a Hardware can name. Content is read once and kept, keyed by the file's
+identity, so that an exchanged file is served at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ironbell.contract.boot_files import NOT_ALLOWED, PACKAGED_NAMES, NotServedError, without_trace_id
+from ironbell.contract.servers.boot_files import NOT_ALLOWED, PACKAGED_NAMES, NotServedError, without_trace_id
 
 DISTRIBUTION_FOLDER = Path("/usr/lib/ipxe")
 

@@ -21,11 +21,11 @@ from prometheus_client import Counter
 
 from ironbell.api.client import ApiError
 from ironbell.base.rejections import Rejections
-from ironbell.contract import boot_token
-from ironbell.contract.boot_files import NotServedError
-from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
-from ironbell.contract.directory import Ambiguous, HardwareDirectory, Lookup, Match, normal_mac
-from ironbell.contract.netboot import InMemoryOs, NetbootPlan, NetbootSettings, netboot_plan, plan_for_unknown
+from ironbell.contract.servers import boot_token
+from ironbell.contract.servers.boot_files import NotServedError
+from ironbell.contract.servers.boot_progress import BootEvent, BootObserver, BootStage, unobserved
+from ironbell.contract.servers.directory import Ambiguous, HardwareDirectory, Lookup, Match, normal_mac
+from ironbell.contract.servers.netboot import InMemoryOs, NetbootPlan, NetbootSettings, netboot_plan, plan_for_unknown
 from ironbell.services.boot.binaries import IpxeBinaries, binary_name
 from ironbell.services.boot.script import boot_from_disk, script_for
 from ironbell.services.boot.sendfile import KernelFileResponse

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from ironbell.contract.netboot import BootFromDisk, ChainTo, CustomScript, InMemoryOs, NetbootPlan
+from ironbell.contract.servers.netboot import BootFromDisk, ChainTo, CustomScript, InMemoryOs, NetbootPlan
 
 # `sanboot` starts the first disk where iPXE is a BIOS program; under UEFI leaving with an error makes the firmware
 # go on to its next boot entry, which leaving with success does not on all of them (tinkerbell issue 984).

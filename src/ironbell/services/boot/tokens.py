@@ -15,9 +15,9 @@ from ironbell.api.client import Api, ApiError, Conflict, PatchType, Unavailable,
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.randomness import Randomness
-from ironbell.contract import boot_token
-from ironbell.contract.boot_token import Refuse
-from ironbell.contract.identity import address_objection
+from ironbell.contract.servers import boot_token
+from ironbell.contract.servers.boot_token import Refuse
+from ironbell.contract.servers.identity import address_objection
 
 _CALL_S = 10.0
 _TRIES = 10

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ironbell.codec.dhcp import MessageType, Packet
-from ironbell.contract.netboot import NetbootPlan
+from ironbell.contract.servers.netboot import NetbootPlan
 from ironbell.services.dhcp.problems import Problem
 from ironbell.services.dhcp.reservation import Reservation
 

@@ -15,8 +15,8 @@ from ipaddress import IPv4Address
 
 from ironbell.codec.dhcp import pxe
 from ironbell.codec.dhcp.packet import ZERO
-from ironbell.contract.boot_files import NOT_ALLOWED
-from ironbell.contract.netboot import ChainTo, NetbootPlan
+from ironbell.contract.servers.boot_files import NOT_ALLOWED
+from ironbell.contract.servers.netboot import ChainTo, NetbootPlan
 from ironbell.services.dhcp.client import BootClient, Firmware
 from ironbell.services.dhcp.problems import Problem
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode, PlainIpxe

@@ -11,7 +11,7 @@ from enum import Enum
 from ironbell.codec.dhcp import MessageType, Option, Packet
 from ironbell.codec.dhcp.pxe import architectures, has_usable_machine_identifier
 from ironbell.codec.dhcp.user_class import user_classes
-from ironbell.contract.boot_files import RASPBERRY_PI
+from ironbell.contract.servers.boot_files import RASPBERRY_PI
 from ironbell.services.dhcp.settings import UNKNOWN_ARCHITECTURE, DhcpSettings
 
 PXE_CLIENT = b"PXEClient"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ironbell.codec.dhcp import MessageType, Option, Packet, reply_to
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.codec.dhcp.packet import ZERO
-from ironbell.contract.boot_files import NOT_ALLOWED
+from ironbell.contract.servers.boot_files import NOT_ALLOWED
 from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
 from ironbell.services.dhcp.bootfile import BootAnswer, boot_answer, missing
 from ironbell.services.dhcp.client import HTTP_CLIENT, PXE_CLIENT, BootClient, boot_client

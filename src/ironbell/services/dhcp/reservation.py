@@ -20,7 +20,7 @@ from ironbell.codec.dhcp.addresses import address_bytes
 from ironbell.codec.dhcp.integers import MAX_LEASE_S
 from ironbell.codec.dhcp.routes import Route, route_bytes
 from ironbell.codec.dhcp.search import search_bytes
-from ironbell.contract.directory import normal_mac
+from ironbell.contract.servers.directory import normal_mac
 from ironbell.services.dhcp.settings import WEEK_S
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ports import DHCP_PORT, HTTP_PORT, PROXY_DHCP_PORT, TFTP_PORT
 from ironbell.codec.dhcp.packet import ZERO
-from ironbell.contract.boot_files import BY_ARCHITECTURE
+from ironbell.contract.servers.boot_files import BY_ARCHITECTURE
 
 
 class DhcpSettingsError(IronbellError):

@@ -13,8 +13,8 @@ from typing import Protocol
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.base.clock import Clock
-from ironbell.contract.directory import Ambiguous, Lookup
-from ironbell.contract.netboot import NetbootPlan
+from ironbell.contract.servers.directory import Ambiguous, Lookup
+from ironbell.contract.servers.netboot import NetbootPlan
 from ironbell.services.dhcp.answers import Known, Subject, Unusable
 from ironbell.services.dhcp.problems import Problem
 from ironbell.services.dhcp.reservation import InvalidDhcpDataError, Reservation, reservation_of
@@ -28,7 +28,7 @@ CONFLICT_AGE_S = 5.0
 
 
 class MachineDirectory(Protocol):
-    """Where Hardware is found; `contract.directory.HardwareDirectory` is one."""
+    """Where Hardware is found; `contract.servers.directory.HardwareDirectory` is one."""
 
     def by_mac(self, mac: str) -> Lookup: ...
 

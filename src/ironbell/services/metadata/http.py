@@ -1,7 +1,7 @@
 """The metadata service over HTTP: each machine sees its own data, found by its source address, and nobody else's.
 
-Where a machine is known by its token (`contract.identity`), the path begins with the one that was written to its disk
-when it was installed: who merely has its address is told what a stranger is told.
+Where a machine is known by its token (`contract.servers.identity`), the path begins with the one that was written to
+its disk when it was installed: who merely has its address is told what a stranger is told.
 
 Where the site allows it, the path may begin with `/tootles/instanceID/ID` and find the machine by that id, for machines
 behind NAT; never for one that is known by its token, since such a path has none.
@@ -27,11 +27,11 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.rejections import Rejections
 from ironbell.codec.hostnetwork import BONDS, HostNetworkError
-from ironbell.contract import boot_token
-from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
-from ironbell.contract.boot_token import Identity
-from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
-from ironbell.contract.identity import metadata_needs_token
+from ironbell.contract.servers import boot_token
+from ironbell.contract.servers.boot_progress import BootEvent, BootObserver, BootStage, unobserved
+from ironbell.contract.servers.boot_token import Identity
+from ironbell.contract.servers.directory import Ambiguous, HardwareDirectory, Match
+from ironbell.contract.servers.identity import metadata_needs_token
 from ironbell.provisioner.user_data import FindWorkflow, Later, Withhold, kind_of, service_of
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report

@@ -9,7 +9,7 @@ Source: reference of this project, section 5.
 from __future__ import annotations
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.boot_files import without_trace_id
+from ironbell.contract.servers.boot_files import without_trace_id
 
 _LONGEST = 1024
 

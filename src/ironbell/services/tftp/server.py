@@ -34,7 +34,7 @@ from ironbell.codec.tftp import (
 )
 from ironbell.codec.tftp.engine import Event
 from ironbell.codec.tftp.slots import MAX_TRANSFERS
-from ironbell.contract.boot_files import NotServedError
+from ironbell.contract.servers.boot_files import NotServedError
 from ironbell.services.tftp.endpoint import Endpoint
 from ironbell.services.tftp.metrics import ACTIVE, BYTES, REFUSED, STRAYS, TRANSFERS
 from ironbell.services.tftp.paths import PathRefusedError, served_path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.contract.boot_progress import PROGRESS
+from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.services.workflow.changes import Change, Place
 
 

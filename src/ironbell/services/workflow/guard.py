@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.contract.directory import KEEP_DISKS, Ambiguous, Attribute, HardwareDirectory, Match
-from ironbell.contract.restored import why_held
+from ironbell.contract.servers.directory import KEEP_DISKS, Ambiguous, Attribute, HardwareDirectory, Match
+from ironbell.contract.servers.restored import why_held
 from ironbell.provisioner.keeping import kept_disks
 from ironbell.provisioner.permission import hold_objection, workflow_objection
 

@@ -27,14 +27,15 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.codec.proto import heartbeat_pb2
 from ironbell.codec.proto.heartbeat_grpc import HeartbeatServiceBase
-from ironbell.contract import boot_token
-from ironbell.contract.identity import Caller
-from ironbell.services.workflow import metrics, names, reboot, receive
+from ironbell.contract.servers import boot_token
+from ironbell.contract.servers.identity import Caller
+from ironbell.services.workflow import metrics, names, reboot
 from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.changes import Change, Place
 from ironbell.services.workflow.failure import failed_at
-from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.index import Key
+from ironbell.services.workflow.port import receive
+from ironbell.services.workflow.port.gate import Gate
 from ironbell.services.workflow.selection import position
 from ironbell.services.workflow.writer import WorkflowWriter
 

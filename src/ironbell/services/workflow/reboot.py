@@ -15,7 +15,7 @@ import msgspec
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.numbers import decimal
-from ironbell.contract.boot_progress import PROGRESS
+from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.services.workflow import names
 from ironbell.services.workflow.changes import Change, Place
 from ironbell.services.workflow.failure import failed_at

@@ -21,7 +21,7 @@ from typing import Any
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
 from ironbell.base.printable import printable
-from ironbell.contract.boot_progress import PROGRESS
+from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.services.workflow import selection
 from ironbell.services.workflow.changes import Change, Code, Place
 

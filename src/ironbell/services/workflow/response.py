@@ -14,8 +14,8 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowTask
 from ironbell.codec.actionimage import image_name
 from ironbell.codec.proto import workflow_pb2
-from ironbell.contract import boot_token
-from ironbell.contract.directory import DISK_SERIAL, KEEP_VARIABLE, MACHINE_UUID
+from ironbell.contract.servers import boot_token
+from ironbell.contract.servers.directory import DISK_SERIAL, KEEP_VARIABLE, MACHINE_UUID
 from ironbell.provisioner.keeping import kept_disks
 
 _UUID_VARIABLE = "IRONBELL_MACHINE_UUID"

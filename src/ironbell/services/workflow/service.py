@@ -27,15 +27,16 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.rejections import Rejections
 from ironbell.codec.proto import workflow_pb2
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.identity import KNOWN_BY, Caller, Way
-from ironbell.services.workflow import attributes, guard, metrics, names, receive, response, selection
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.identity import KNOWN_BY, Caller, Way
+from ironbell.services.workflow import attributes, guard, metrics, names, response, selection
 from ironbell.services.workflow import report as reports
 from ironbell.services.workflow.annotator import Annotator
-from ironbell.services.workflow.asking import Agent, asking, caller_of
 from ironbell.services.workflow.changes import Change, Code
-from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.liveness import Liveness, recorded
+from ironbell.services.workflow.port import receive
+from ironbell.services.workflow.port.asking import Agent, asking, caller_of
+from ironbell.services.workflow.port.gate import Gate
 from ironbell.services.workflow.refusals import Refusals
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
 from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve, Unrunnable

@@ -13,8 +13,8 @@ import msgspec
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import SystemClock
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.netboot import NetbootSettings, netboot_plan
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.netboot import NetbootSettings, netboot_plan
 from ironbell.services.dhcp import DhcpServer, DhcpSettings, Mode, open_dhcp_socket
 
 NETBOOT = NetbootSettings(osie_url="http://{address}:7173", grpc_authority="{address}:42113")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ironbell.codec import effort
 from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression, compile_rule
-from ironbell.codec.cel.meter import CallLimitExceeded
+from ironbell.codec.cel.costs.meter import CallLimitExceeded
 from ironbell.codec.cel.tokens import Uint
 from ironbell.codec.effort import TooMuchEffort
 from support.upstream import definitions, systems

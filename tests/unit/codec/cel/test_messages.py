@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression, expression_type
-from ironbell.codec.cel.messages import PATCH_TYPES, Made
 from ironbell.codec.cel.types import DYN
+from ironbell.codec.cel.values.messages import PATCH_TYPES, Made
 
 KNOWN = ("object", PATCH_TYPES)
 

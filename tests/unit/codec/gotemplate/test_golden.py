@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from ironbell.codec.gotemplate import Int64, TemplateError, render
-from ironbell.codec.gotemplate.gojson import floats
-from ironbell.contract.template_data import template_data
+from ironbell.codec.gotemplate.golib.gojson import floats
+from ironbell.contract.servers.template_data import template_data
 
 _GOLDEN = msgspec.json.decode((Path(__file__).parent / "golden.json").read_bytes())
 

@@ -18,9 +18,10 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.controllers.capi.cluster.reconciler import ClusterReconciler
 from ironbell.controllers.capi.machinedeployment.reconciler import MachineDeploymentReconciler
 from ironbell.controllers.capi.machineset.reconciler import MachineSetReconciler
-from ironbell.kube import metrics, testing
+from ironbell.kube import testing
 from ironbell.kube.client import Client
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager import metrics
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.workload.questions import Connection, ConnectionState

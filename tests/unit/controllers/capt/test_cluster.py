@@ -10,7 +10,7 @@ from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.unstructured import dynamic_kind
-from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.servers.claim import HELD
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Key

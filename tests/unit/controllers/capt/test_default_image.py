@@ -11,7 +11,7 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.imagelookup import DEFAULT_BASE_REGISTRY, DEFAULT_FORMAT
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.errors import IronbellError
-from ironbell.contract.node_images import NO_IMAGES, ImageSource, NodeImage, NodeImages
+from ironbell.contract.servers.node_images import NO_IMAGES, ImageSource, NodeImage, NodeImages
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.node_images import NodeImageIndex

@@ -14,9 +14,9 @@ from ironbell.api.capt.names import FINALIZER, LABEL_OWNER_NAME, LABEL_OWNER_NAM
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
-from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
-from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
-from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, wipe_due
+from ironbell.contract.servers.claim import HELD, WIPED, claim_of
+from ironbell.contract.servers.directory import AGENT_TIMEOUT, KEEP_DISKS
+from ironbell.contract.servers.wipe_due import WIPE_DUE, WIPE_RUN, wipe_due
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.lifecycle.due import WipeDueReconciler, due_name
 from ironbell.provisioner.lifecycle.names import WIPE

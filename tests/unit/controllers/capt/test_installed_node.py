@@ -12,7 +12,7 @@ from ironbell.api.core.node import NodeAddress, NodeCondition
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import rfc3339
 from ironbell.base.errors import IronbellError
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.names import REPORT_TIMEOUT
 from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView

@@ -8,7 +8,7 @@ import pytest
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
-from ironbell.contract.directory import KEEP_DISKS
+from ironbell.contract.servers.directory import KEEP_DISKS
 from ironbell.kube.testing import World
 from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
 

@@ -10,8 +10,8 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.codec.gotemplate import TemplateError
-from ironbell.contract.boot_progress import PROGRESS
-from ironbell.contract.directory import agent_id
+from ironbell.contract.servers.boot_progress import PROGRESS
+from ironbell.contract.servers.directory import agent_id
 from ironbell.controllers.capt.cluster import endpoint
 from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler

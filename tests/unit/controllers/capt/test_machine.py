@@ -15,8 +15,7 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import rfc3339
-from ironbell.contract.directory import AGENT_TIMEOUT, agent_id
-from ironbell.contract.hardware_claim import (
+from ironbell.contract.servers.claim import (
     HELD,
     INSTALLED_SYSTEM_UP,
     USER_DATA_OF,
@@ -26,6 +25,7 @@ from ironbell.contract.hardware_claim import (
     claim_of,
     take,
 )
+from ironbell.contract.servers.directory import AGENT_TIMEOUT, agent_id
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World, crash_check

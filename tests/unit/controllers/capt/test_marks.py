@@ -9,8 +9,8 @@ import pytest
 
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
-from ironbell.contract.boot_token import PLACEHOLDER
-from ironbell.contract.identity import IDENTITY
+from ironbell.contract.servers.boot_token import PLACEHOLDER
+from ironbell.contract.servers.identity import IDENTITY
 from ironbell.kube.testing import World
 from support.captscene import MACHINES, Engine, add_machine, delete, hardware, scene
 

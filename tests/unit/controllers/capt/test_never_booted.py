@@ -9,7 +9,7 @@ import pytest
 
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
-from ironbell.contract.hardware_claim import WIPED, claim_of
+from ironbell.contract.servers.claim import WIPED, claim_of
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.lifecycle import selection
 from ironbell.provisioner.lifecycle.names import UNTOUCHED

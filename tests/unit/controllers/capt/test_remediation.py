@@ -13,7 +13,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
-from ironbell.contract.hardware_claim import HELD, Claimant, take
+from ironbell.contract.servers.claim import HELD, Claimant, take
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World, crash_check

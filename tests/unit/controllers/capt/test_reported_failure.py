@@ -10,7 +10,7 @@ import pytest
 from ironbell.api.cluster import MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import rfc3339
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.installed_system import SystemFailure, encoded
 from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene

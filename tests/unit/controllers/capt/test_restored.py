@@ -14,10 +14,10 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core.node import NodeCondition
 from ironbell.api.core.secret import SECRET
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
-from ironbell.app.restored import hold_all
+from ironbell.app.site.restored import hold_all
 from ironbell.base.clock import rfc3339
-from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, claim_of
-from ironbell.contract.restored import RESTORED, Restored, confirmation, mark, restored
+from ironbell.contract.servers.claim import HELD, USER_DATA_OF, claim_of
+from ironbell.contract.servers.restored import RESTORED, Restored, confirmation, mark, restored
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.tink.workflow import WorkflowReconciler
 from ironbell.kube.conditions import find_condition

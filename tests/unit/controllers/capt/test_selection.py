@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ironbell.api.bmc import MACHINE
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.base.labels import SelectorError
-from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, release, take
+from ironbell.contract.servers.claim import HELD, Claimant, claim_of, release, take
 from ironbell.controllers.capt.host import wish
 from ironbell.operations.why.candidates import candidates
 from ironbell.provisioner.health import INSTALL_FAILED, Severity, own_severity

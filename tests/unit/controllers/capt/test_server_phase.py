@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.contract.hardware_claim import HELD, PHASE
+from ironbell.contract.servers.claim import HELD, PHASE
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.tink.hardware import HardwareReconciler
 from ironbell.kube.testing import World, crash_check

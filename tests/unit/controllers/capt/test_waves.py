@@ -10,7 +10,7 @@ from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.servers.claim import HELD
 from ironbell.controllers.capt.host import LIFECYCLE
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.kube.testing import World, crash_check

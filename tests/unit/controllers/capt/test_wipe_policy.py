@@ -10,7 +10,7 @@ import pytest
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.codec import goyaml
-from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
+from ironbell.contract.servers.claim import HELD, WIPED, claim_of
 from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.names import WIPE, WIPE_TIMEOUT, WipePolicy
 from ironbell.provisioner.lifecycle.wiping import wipe_template

@@ -14,7 +14,7 @@ from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.inclusteripam import IN_CLUSTER_IP_POOL
 from ironbell.api.meta import to_builtin
 from ironbell.base.errors import IronbellError
-from ironbell.contract.restored import RESTORED, Restored, mark_pool
+from ironbell.contract.servers.restored import RESTORED, Restored, mark_pool
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.kube.conditions import find_condition

@@ -14,7 +14,7 @@ from ironbell.api.core.configmap import CONFIG_MAP
 from ironbell.api.core.secret import SECRET, SECRET_METADATA
 from ironbell.codec import goyaml
 from ironbell.contract import pki
-from ironbell.contract.cluster_secrets import Purpose, key_pair_of
+from ironbell.contract.clusters.secrets import Purpose, key_pair_of
 from ironbell.controllers.kubeadm.config.lock import holder_of
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import NotSettledError, World

@@ -13,9 +13,9 @@ import pytest
 
 from ironbell.controllers.kubeadm.config.ignition import IgnitionError
 from ironbell.controllers.kubeadm.config.ignition.host import mount_unit
-from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts
-from ironbell.controllers.kubeadm.config.rendering import Inputs, bootstrap_data
-from ironbell.controllers.kubeadm.config.userdata import Role, WriteFile
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts
+from ironbell.controllers.kubeadm.config.rendering.render import Inputs, bootstrap_data
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role, WriteFile
 
 DISCOVERY = {
     "discovery": {"bootstrapToken": {"token": "a1b2c3.0123456789abcdef", "apiServerEndpoint": "192.0.2.10:6443"}}

@@ -8,17 +8,17 @@ import pytest
 
 from ironbell.codec import goyaml
 from ironbell.codec.durations import seconds_text
-from ironbell.contract.cluster_secrets import Purpose
+from ironbell.contract.clusters.secrets import Purpose
 from ironbell.contract.pki import KeyPair
-from ironbell.controllers.kubeadm.config.kubeadm import (
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import (
     ClusterFacts,
     UnsupportedVersionError,
     init_configuration,
     join_configuration,
     kubeadm_api,
 )
-from ironbell.controllers.kubeadm.config.rendering import Inputs, bootstrap_data
-from ironbell.controllers.kubeadm.config.userdata import Role, WriteFile
+from ironbell.controllers.kubeadm.config.rendering.render import Inputs, bootstrap_data
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role, WriteFile
 from ironbell.provisioner.installed_system import hides_failure
 
 FACTS = ClusterFacts("one", "v1.36.2", "192.0.2.10:6443", "cluster.local", "10.96.0.0/12", "10.244.0.0/16")

@@ -13,7 +13,7 @@ from ironbell.api.tinkerbell.inventory import Cpu, Inventory
 from ironbell.bmc.driver import UnreachableError
 from ironbell.controllers.rufio.inventory import INVENTORY_INTERVAL_S, InventoryReconciler
 from ironbell.controllers.rufio.target import InventoryOf
-from ironbell.kube.act import OutOfDate
+from ironbell.kube.manager.act import OutOfDate
 from ironbell.kube.testing import World, crash_check
 
 INVENTORIES = InventoryReconciler()

@@ -12,7 +12,7 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.controllers.tink.hardware import BMC_DELAY_S, HardwareReconciler
 from ironbell.kube import testing
 from ironbell.kube.client import Client
-from ironbell.kube.controller import Controller
+from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.lab.sim.virtualtime import VirtualLoop

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.contract.hardware_claim import release
+from ironbell.contract.servers.claim import release
 from ironbell.controllers.tink.hardware import HardwareReconciler
 from ironbell.kube.testing import World, crash_check
 

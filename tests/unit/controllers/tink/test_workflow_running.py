@@ -10,8 +10,8 @@ from ironbell.api.bmc.job import JOB
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.contract.boot_token import Record, annotation
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED
+from ironbell.contract.servers.boot_token import Record, annotation
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_FAILED
 from ironbell.controllers.tink import history
 from ironbell.controllers.tink.workflow import OWN
 from ironbell.kube.testing import World, crash_check

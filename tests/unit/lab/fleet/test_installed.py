@@ -6,7 +6,7 @@ import pytest
 
 from ironbell.lab.fleet.installed import cloud_config, endpoint_of, kernel_arguments, kubeadm_of, version_of
 from ironbell.lab.fleet.state import DiskContents
-from ironbell.lab.sim.bootstrap import BootstrapDataError, Kubeadm
+from ironbell.lab.sim.cluster.bootstrap import BootstrapDataError, Kubeadm
 
 CONFIG = """
 datasource: {Ec2: {metadata_urls: ["http://192.0.2.1:7080/"], strict_id: false}}

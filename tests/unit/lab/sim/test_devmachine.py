@@ -8,12 +8,12 @@ from typing import Any
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.kube.decision import Action
 from ironbell.kube.testing import World, crash_check
-from ironbell.lab.sim.cluster import Endpoint
-from ironbell.lab.sim.devcluster import REMOVE, SET_DOWN, DevClusterReconciler, RemoveCluster, SetDown
-from ironbell.lab.sim.devmachine import LOSE, POWER_ON, RELEASE, DevMachineReconciler, Lose, Release
-from ironbell.lab.sim.host import HostPlan, HostState
-from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, FAULT, DevCluster, DevMachine
-from ironbell.lab.sim.questions import HostQuestion, Place, PlaceQuestion
+from ironbell.lab.sim.cluster.cluster import Endpoint
+from ironbell.lab.sim.cluster.host import HostPlan, HostState
+from ironbell.lab.sim.provider.devcluster import REMOVE, SET_DOWN, DevClusterReconciler, RemoveCluster, SetDown
+from ironbell.lab.sim.provider.devmachine import LOSE, POWER_ON, RELEASE, DevMachineReconciler, Lose, Release
+from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE, FAULT, DevCluster, DevMachine
+from ironbell.lab.sim.provider.questions import HostQuestion, Place, PlaceQuestion
 from ironbell.lab.sim.timing import Timing, duration_s
 
 

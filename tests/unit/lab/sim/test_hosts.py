@@ -15,13 +15,13 @@ from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
-from ironbell.contract.cluster_secrets import VALUE, encoded
-from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.contract.clusters.secrets import VALUE, encoded
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.kube.decision import Key
-from ironbell.lab.sim import objects
-from ironbell.lab.sim.eviction import BUDGETS, PODS
-from ironbell.lab.sim.host import HostFault
-from ironbell.lab.sim.links import Links
+from ironbell.lab.sim.cluster import objects
+from ironbell.lab.sim.cluster.eviction import BUDGETS, PODS
+from ironbell.lab.sim.cluster.host import HostFault
+from ironbell.lab.sim.serving.links import Links
 from ironbell.lab.sim.timing import Timing
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey

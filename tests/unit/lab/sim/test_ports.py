@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from ironbell.lab.sim.serving import Ports
+from ironbell.lab.sim.serving.serving import Ports
 
 HOST = "127.0.0.1"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.lab.sim.spdy import DICTIONARY, SpdyError, SpdyForward
+from ironbell.lab.sim.serving.spdy import DICTIONARY, SpdyError, SpdyForward
 
 SYN_STREAM, SYN_REPLY, RST_STREAM, PING, GOAWAY = 1, 2, 3, 6, 7
 FIN = 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.lab.sim.websocket import Messages, WebSocketError
+from ironbell.lab.sim.serving.websocket import Messages, WebSocketError
 
 MASK = b"\x01\x02\x03\x04"
 

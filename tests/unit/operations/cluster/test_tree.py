@@ -10,7 +10,7 @@ import pytest
 
 from ironbell.api.kind import Collection
 from ironbell.cli.objects.tables import cluster_tree
-from ironbell.kube.http import HttpApi
+from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.cluster.snapshot import Snapshot, read
 from ironbell.operations.cluster.status import hopeless, of_other_version, one_line, progress, reason_to_wait, unsettled
 from ironbell.operations.cluster.tree import tree

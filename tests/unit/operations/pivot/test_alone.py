@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ironbell.api.core import LEASE
-from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.operations.pivot.alone import Action, identity, is_dead, perform
 from ironbell.operations.pivot.checks import RefusedError
 from ironbell.operations.pivot.graph import Plan

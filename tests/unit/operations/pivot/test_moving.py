@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ironbell.api.client import PatchType
-from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.access.identity import ADMIN
 from ironbell.operations.pivot.graph import Wanted
 from ironbell.operations.pivot.items import CLUSTER, Key, Object
 from ironbell.operations.pivot.journal import JournalError

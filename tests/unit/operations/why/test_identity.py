@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ironbell.contract.boot_token import BOOT_FOR, Mint, annotation, minted
-from ironbell.contract.identity import IDENTITY, KNOWN_BY, Way
+from ironbell.contract.servers.boot_token import BOOT_FOR, Mint, annotation, minted
+from ironbell.contract.servers.identity import IDENTITY, KNOWN_BY, Way
 from ironbell.operations.why.identity import notes
 from ironbell.services.workflow.names import REFUSED
 

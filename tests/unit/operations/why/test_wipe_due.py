@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
-from ironbell.contract.wipe_due import WIPE_DUE, WipeDue
+from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue
 from ironbell.operations.why import servers
 from ironbell.operations.why.world import World
 from support.whyworld import NOW, SINCE, TINKERBELL, obj

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ironbell.contract.netboot import BootFromDisk, ChainTo, CustomScript, InMemoryOs, NetbootPlan
+from ironbell.contract.servers.netboot import BootFromDisk, ChainTo, CustomScript, InMemoryOs, NetbootPlan
 from ironbell.services.boot.script import script_for
 
 OSIE = InMemoryOs(

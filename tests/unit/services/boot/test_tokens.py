@@ -11,8 +11,8 @@ from ironbell.api.client import NotFound
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.base.clock import ManualClock, SystemClock
 from ironbell.base.randomness import SystemRandomness
-from ironbell.contract import boot_token
-from ironbell.contract.boot_token import BOOT_FOR
+from ironbell.contract.servers import boot_token
+from ironbell.contract.servers.boot_token import BOOT_FOR
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.services.boot.tokens import BootTokens, Issued
 

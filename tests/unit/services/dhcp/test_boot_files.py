@@ -9,7 +9,7 @@ import pytest
 
 from ironbell.api.tinkerbell.interface import Ipxe
 from ironbell.codec.dhcp import MessageType
-from ironbell.contract.boot_files import BOOT_FILES, BY_ARCHITECTURE, NOT_ALLOWED, NotServedError
+from ironbell.contract.servers.boot_files import BOOT_FILES, BY_ARCHITECTURE, NOT_ALLOWED, NotServedError
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.dhcp import MacFormat, Mode, PlainIpxe
 from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply

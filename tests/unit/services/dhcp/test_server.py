@@ -18,8 +18,8 @@ from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Netboot
 from ironbell.base.clock import ManualClock
 from ironbell.codec.dhcp import MessageType, Op, Option, Packet, decode, encode
 from ironbell.codec.dhcp.packet import ZERO
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.netboot import NetbootPlan, NetbootSettings, netboot_plan
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.netboot import NetbootPlan, NetbootSettings, netboot_plan
 from ironbell.services.dhcp import DhcpServer, DhcpSettings, Mode, Problem
 from ironbell.services.dhcp.answers import Reply
 from ironbell.services.dhcp.destination import destination

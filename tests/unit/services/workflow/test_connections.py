@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from ironbell.base.rejections import Rejections
-from ironbell.services.workflow.connections import ConnectionLimits, Connections, default_limits
+from ironbell.services.workflow.port.connections import ConnectionLimits, Connections, default_limits
 
 
 @dataclass

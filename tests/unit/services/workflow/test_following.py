@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from ironbell.services.workflow.index import WorkflowIndex
-from ironbell.services.workflow.logreader import _Follow
+from ironbell.services.workflow.logs.reader import _Follow
 
 
 class Index:

@@ -9,10 +9,10 @@ import msgspec
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
-from ironbell.contract.boot_token import Identity, Mint, Record, annotation, minted
-from ironbell.contract.directory import HardwareDirectory
-from ironbell.contract.identity import IDENTITY, Caller, Way, networks
-from ironbell.services.workflow.gate import Gate
+from ironbell.contract.servers.boot_token import Identity, Mint, Record, annotation, minted
+from ironbell.contract.servers.directory import HardwareDirectory
+from ironbell.contract.servers.identity import IDENTITY, Caller, Way, networks
+from ironbell.services.workflow.port.gate import Gate
 
 AGENT, TOKEN = "02:00:00:00:00:01", "ab" * 32
 

@@ -9,7 +9,7 @@ import pytest
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
-from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.services.workflow.guard import machine_of, objection
 
 MAC = "52:54:00:00:00:01"

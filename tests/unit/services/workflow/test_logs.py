@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironbell.base.clock import ManualClock
-from ironbell.services.workflow import logfile
-from ironbell.services.workflow.logfile import (
+from ironbell.services.workflow.logs import file as logfile
+from ironbell.services.workflow.logs.file import (
     MACHINE_BYTES,
     MAX_EXECUTIONS,
     Batch,
@@ -23,8 +23,8 @@ from ironbell.services.workflow.logfile import (
     TooManyExecutionsError,
     read,
 )
-from ironbell.services.workflow.logrecord import Record, Source, decode, encode
-from ironbell.services.workflow.logstore import BadLogNameError, Limits, LogKey, LogStore
+from ironbell.services.workflow.logs.record import Record, Source, decode, encode
+from ironbell.services.workflow.logs.store import BadLogNameError, Limits, LogKey, LogStore
 
 NOW = "2026-01-01T00:00:00.000000Z"
 KEY = LogKey("ns", "wf", "uid-1")

@@ -9,8 +9,8 @@ import math
 import re
 from typing import Any
 
+from ironbell.codec.gotemplate.golib.printing import sprint_one
 from ironbell.codec.gotemplate.literals import number, parse_float
-from ironbell.codec.gotemplate.printing import sprint_one
 from ironbell.codec.gotemplate.values import NIL, Opaque, Pointer, dereference, wrap_int64
 
 _SIGNED_INFINITY = re.compile(r"[-+]?(inf|infinity)", re.IGNORECASE)

@@ -13,8 +13,8 @@ from ironbell.base.clock import SystemClock
 from ironbell.codec.durations import SECOND, DurationError, duration_text, parse_duration
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.gotime import ZERO, Time, parse_time, unix_time
-from ironbell.codec.gotemplate.timelayout import TimeError
+from ironbell.codec.gotemplate.golib.gotime import ZERO, Time, parse_time, unix_time
+from ironbell.codec.gotemplate.golib.timelayout import TimeError
 from ironbell.codec.gotemplate.values import Int64
 
 DATES = Library()

@@ -9,7 +9,7 @@ from typing import Any
 
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.goregexp import Regex, RegexError, quote_meta
+from ironbell.codec.gotemplate.golib.goregexp import Regex, RegexError, quote_meta
 from ironbell.codec.gotemplate.values import TypedList
 
 REGEXES = Library()

@@ -13,9 +13,9 @@ from typing import Any, Final
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, TAINT_OUTDATED_REVISION, TAINT_UNINITIALIZED
 from ironbell.base.labels import SelectorError
 from ironbell.contract.admission import FieldProblem, forbidden, invalid, required
-from ironbell.contract.name_templates import RANDOM, NameTemplateError, render_name
+from ironbell.contract.clusters.name_templates import RANDOM, NameTemplateError, render_name
+from ironbell.contract.clusters.versions import VersionError, parse_version
 from ironbell.contract.selectors import PlainSelector, compiled, text
-from ironbell.contract.versions import VersionError, parse_version
 from ironbell.kube.decision import Fields
 
 BOTH_BOOTSTRAPS_EMPTY: Final = (

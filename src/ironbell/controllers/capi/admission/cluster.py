@@ -16,7 +16,7 @@ from ironbell.base.numbers import decimal
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid
 from ironbell.controllers.capi.admission import checks
 from ironbell.controllers.capi.admission.checks import at
-from ironbell.controllers.capi.admission.topology import has_topology, topology_problems
+from ironbell.controllers.capi.admission.topology.topology import has_topology, topology_problems
 from ironbell.kube.decision import Fields
 
 

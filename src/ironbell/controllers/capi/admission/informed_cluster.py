@@ -30,16 +30,16 @@ from ironbell.contract.admission_lookups import (
     Wanted,
 )
 from ironbell.controllers.capi.admission.checks import at
-from ironbell.controllers.capi.admission.clusterclass import compatibility_problems
-from ironbell.controllers.capi.admission.topology import ROOT, has_topology
-from ironbell.controllers.capi.admission.topology_changes import Running, version_changes, version_problems
-from ironbell.controllers.capi.admission.topology_class import (
+from ironbell.controllers.capi.admission.classes.clusterclass import compatibility_problems
+from ironbell.controllers.capi.admission.topology.against_class import (
     class_key,
     class_problems,
     is_reconciled,
     variable_problems,
     with_variables,
 )
+from ironbell.controllers.capi.admission.topology.changes import Running, version_changes, version_problems
+from ironbell.controllers.capi.admission.topology.topology import ROOT, has_topology
 from ironbell.controllers.capi.topology.variables.schemas import Schemas
 from ironbell.kube.decision import Fields
 

@@ -9,10 +9,8 @@ from ironbell.contract.admission_lookups import InformedAdmission
 from ironbell.contract.system import KindAdmission
 from ironbell.controllers.capi.admission import (
     cluster,
-    clusterclass,
     clusterresourceset,
     informed_cluster,
-    informed_clusterclass,
     ipaddress,
     machine,
     machinedeployment,
@@ -21,6 +19,8 @@ from ironbell.controllers.capi.admission import (
     machinepool,
     machineset,
 )
+from ironbell.controllers.capi.admission.classes import clusterclass
+from ironbell.controllers.capi.admission.classes import informed as informed_clusterclass
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.controllers.capi.topology.variables.schemas import Schemas
 

@@ -12,15 +12,15 @@ from typing import Final
 from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET
 from ironbell.api.meta import Condition
 from ironbell.base.clock import rfc3339
+from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.contract.clusters.external import External, State
+from ironbell.contract.clusters.infrastructure import InfrastructureCluster
+from ironbell.contract.clusters.machine_causes import cause_lines, said_once
+from ironbell.contract.clusters.paused import paused_condition
 from ironbell.contract.conditions import Fallback, Owned, Priority, Reasons, conditions_of, mirror, owned, summary
 from ironbell.contract.conditions.merge import priority_by_polarity
 from ironbell.contract.conditions.mirror import ready_fallback
 from ironbell.contract.conditions.reading import NO_REASON
-from ironbell.contract.controlplane import ControlPlane
-from ironbell.contract.external import External, State
-from ironbell.contract.infrastructure import InfrastructureCluster
-from ironbell.contract.machine_causes import cause_lines, said_once
-from ironbell.contract.paused import paused_condition
 from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.controllers.capi.cluster.references import is_unfounded

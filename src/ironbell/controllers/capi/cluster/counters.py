@@ -16,7 +16,7 @@ from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.meta import to_builtin
-from ironbell.contract.controlplane import ControlPlane
+from ironbell.contract.clusters.controlplane import ControlPlane
 from ironbell.contract.owners import is_owned_by
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.controllers.capi.machines import is_true, joined_versions, versions_of

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.names import FINALIZER_CLUSTER, LABEL_TOPOLOGY_OWNED
-from ironbell.contract.external import External
-from ironbell.contract.machine_causes import cause_lines
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.machine_causes import cause_lines
 from ironbell.contract.owners import owners_patch, without_owner
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.kube.decision import Action, delete, emit

@@ -11,9 +11,9 @@ from typing import Final
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.contract.controlplane import ControlPlane
-from ironbell.contract.external import External
-from ironbell.contract.infrastructure import InfrastructureCluster
+from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.infrastructure import InfrastructureCluster
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index

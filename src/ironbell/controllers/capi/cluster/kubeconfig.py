@@ -16,8 +16,8 @@ from ironbell.api.client import Api
 from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import OwnerReference
 from ironbell.base.clock import Clock
-from ironbell.contract.cluster_kubeconfig import make_kubeconfig
-from ironbell.contract.cluster_secrets import Purpose, key_pair_of, kubeconfig_secret, secret_name
+from ironbell.contract.clusters.kubeconfig import make_kubeconfig
+from ironbell.contract.clusters.secrets import Purpose, key_pair_of, kubeconfig_secret, secret_name
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.kube.decision import Action, Key, create
 

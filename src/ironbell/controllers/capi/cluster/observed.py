@@ -15,10 +15,10 @@ from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.cluster_secrets import Purpose, secret_name
-from ironbell.contract.external import External, look_up
-from ironbell.contract.machine_causes import POWERED_ON
-from ironbell.contract.references import NoSuchKindError, resolve
+from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.machine_causes import POWERED_ON
+from ironbell.contract.clusters.references import NoSuchKindError, resolve
+from ironbell.contract.clusters.secrets import Purpose, secret_name
 from ironbell.contract.templates import SUFFIX
 from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.descendants import Descendants, descendants

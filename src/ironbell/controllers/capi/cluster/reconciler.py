@@ -19,11 +19,11 @@ from ironbell.api.cluster import (
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import FINALIZER_CLUSTER
 from ironbell.api.core.secret import SECRET_METADATA
-from ironbell.contract.cluster_secrets import Purpose, secret_name
+from ironbell.contract.clusters.paused import is_paused
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.clusters.secrets import Purpose, secret_name
 from ironbell.contract.conditions import set_condition
 from ironbell.contract.owners import owner_reference
-from ironbell.contract.paused import is_paused
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.cluster import conditions, deletion, endpoint, status
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, TIMEOUT_S, KubeconfigArguments
 from ironbell.controllers.capi.cluster.observed import (

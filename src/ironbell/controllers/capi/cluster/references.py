@@ -17,9 +17,9 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster, FailureDomain
 from ironbell.api.cluster.common import ApiEndpoint
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
-from ironbell.contract.controlplane import ControlPlane
-from ironbell.contract.external import External
-from ironbell.contract.infrastructure import Endpoint, InfrastructureCluster
+from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.infrastructure import Endpoint, InfrastructureCluster
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.kube.decision import Action, emit, patch

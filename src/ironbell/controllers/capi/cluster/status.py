@@ -13,6 +13,9 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster, ClusterPhase
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.infrastructure import InfrastructureCluster
 from ironbell.contract.conditions import conditions_of, set_condition
 from ironbell.contract.conditions.legacy import (
     ERROR,
@@ -22,9 +25,6 @@ from ironbell.contract.conditions.legacy import (
     legacy_mirror,
     legacy_true,
 )
-from ironbell.contract.controlplane import ControlPlane
-from ironbell.contract.external import External
-from ironbell.contract.infrastructure import InfrastructureCluster
 from ironbell.controllers.capi.cluster import conditions as made
 from ironbell.controllers.capi.cluster import counters, endpoint
 from ironbell.controllers.capi.cluster.observed import Observed

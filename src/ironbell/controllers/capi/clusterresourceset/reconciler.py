@@ -19,9 +19,9 @@ from ironbell.api.cluster.names import FINALIZER_CLUSTER_RESOURCE_SET
 from ironbell.api.core import CONFIG_MAP
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.clusters.paused import has_paused_annotation, paused_condition
 from ironbell.contract.conditions.legacy import ERROR, WARNING, LegacyCondition, legacy_false, legacy_true
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner, without_owner
-from ironbell.contract.paused import has_paused_annotation, paused_condition
 from ironbell.controllers.capi.clusterresourceset.applying import is_bound
 from ironbell.controllers.capi.clusterresourceset.sources import (
     SETS_OF_NAMESPACE,

@@ -15,7 +15,7 @@ from ironbell.api.core import CONFIG_MAP
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.meta import Resource
 from ironbell.base.labels import SelectorError
-from ironbell.contract.paused import has_paused_annotation
+from ironbell.contract.clusters.paused import has_paused_annotation
 from ironbell.contract.selectors import matches
 from ironbell.kube.decision import AnyKind, Question
 from ironbell.kube.finalizers import is_deleting

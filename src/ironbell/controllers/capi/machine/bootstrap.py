@@ -6,7 +6,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller
 from __future__ import annotations
 
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.contract.bootstrap import BootstrapConfig
+from ironbell.contract.clusters.bootstrap import BootstrapConfig
 from ironbell.contract.conditions.legacy import INFO, legacy_true
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.externals import mirrored_legacy, note_failure, take_over

@@ -16,8 +16,8 @@ from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.cluster.machineset import MACHINE_SET
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_CONTROL_PLANE
 from ironbell.api.meta import OwnerReference, to_builtin
+from ironbell.contract.clusters.external import External
 from ironbell.contract.conditions.legacy import legacy_conditions, legacy_false, legacy_mirror, legacy_true
-from ironbell.contract.external import External
 from ironbell.contract.owners import group_of, is_same_owner, owner_reference, with_owner
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.kube.decision import MergePatch, patch

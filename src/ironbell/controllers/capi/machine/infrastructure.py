@@ -9,10 +9,10 @@ from typing import Final
 
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.common import MachineAddress, MachineAddressType
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.infrastructure import InfrastructureMachine
 from ironbell.contract.conditions.legacy import INFO
-from ironbell.contract.external import External
 from ironbell.contract.fields import text_at
-from ironbell.contract.infrastructure import InfrastructureMachine
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.externals import mirrored_legacy, note_failure, take_over
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from ironbell.contract import machine_causes
+from ironbell.contract.clusters import machine_causes
 
 
 class MachineCondition(StrEnum):

@@ -19,8 +19,8 @@ from ironbell.api.cluster.common import NodeSystemInfo
 from ironbell.api.cluster.machine import MachineNodeReference
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_INTERRUPTIBLE
 from ironbell.base.numbers import decimal
+from ironbell.contract.clusters.infrastructure import InfrastructureMachine
 from ironbell.contract.conditions.legacy import ERROR, INFO, WARNING, legacy_true, legacy_unknown
-from ironbell.contract.infrastructure import InfrastructureMachine
 from ironbell.controllers.capi.machine import node_conditions
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason

@@ -16,10 +16,10 @@ from ironbell.api.cluster.machinedrainrule import MACHINE_DRAIN_RULE, MachineDra
 from ironbell.api.cluster.machineset import MACHINE_SET, MachineSet
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_CONTROL_PLANE, LABEL_DEPLOYMENT_NAME
 from ironbell.api.meta import Resource
-from ironbell.contract.external import External, look_up
-from ironbell.contract.infrastructure import InfrastructureMachine
+from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.infrastructure import InfrastructureMachine
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import group_of
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode
 from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
 from ironbell.controllers.capi.machine.questions import LOOK_EVERY_S, Evicted, NodesNow, PodsOn, VolumesOn

@@ -21,8 +21,8 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.controllers.capi.machine.evictions import Ledger, PodToEvict, evict
 from ironbell.controllers.capi.machine.questions import ApiOf
-from ironbell.kube.act import OutOfDate
 from ironbell.kube.decision import Action, Emit, Key
+from ironbell.kube.manager.act import OutOfDate
 from ironbell.kube.reconciler import Performers
 from ironbell.workload.clusterkey import ClusterKey
 

@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import MACHINE, Machine
-from ironbell.contract.external import external_watch
-from ironbell.contract.paused import PAUSED, is_paused, paused_condition
+from ironbell.contract.clusters.external import external_watch
+from ironbell.contract.clusters.paused import PAUSED, is_paused, paused_condition
 from ironbell.controllers.capi.machine import bootstrap, infrastructure, node, observed, status, upkeep
 from ironbell.controllers.capi.machine.conditions import node as node_conditions
 from ironbell.controllers.capi.machine.deletion import steps

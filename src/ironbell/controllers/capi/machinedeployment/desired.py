@@ -27,9 +27,9 @@ from ironbell.api.cluster.names import (
 )
 from ironbell.api.meta import to_builtin
 from ironbell.base.numbers import decimal
-from ironbell.contract.generated_names import generated_name, suffix
+from ironbell.contract.clusters.generated_names import generated_name, suffix
+from ironbell.contract.clusters.propagation import handed_over, metadata_change
 from ironbell.contract.owners import owner_reference
-from ironbell.contract.propagation import handed_over, metadata_change
 from ironbell.controllers.capi.machinedeployment.limits import ON_DELETE, Limits
 from ironbell.controllers.capi.machinedeployment.template import FOLLOWED_IN_PLACE, template_hash
 from ironbell.controllers.capi.topology.changes import ANNOTATION_APPLIED

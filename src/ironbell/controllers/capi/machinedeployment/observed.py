@@ -11,7 +11,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.base.labels import SelectorError
-from ironbell.contract.external import External, look_up
+from ironbell.contract.clusters.external import External, look_up
 from ironbell.contract.owners import controller_of, is_controlled_by
 from ironbell.contract.selectors import matches
 from ironbell.controllers.capi.indexes import (

@@ -21,9 +21,9 @@ from ironbell.api.cluster.names import (
     LABEL_DEPLOYMENT_NAME,
 )
 from ironbell.base.numbers import decimal
+from ironbell.contract.clusters.paused import is_paused
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.contract.paused import is_paused
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.indexes import (
     MACHINE_DEPLOYMENTS_OF_CLUSTER,
     MACHINE_SETS_OF_CLUSTER,

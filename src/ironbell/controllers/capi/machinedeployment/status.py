@@ -14,6 +14,8 @@ from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machinedeployment import MachineDeploymentPhase
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.clusters.machine_causes import cause_lines
+from ironbell.contract.clusters.paused import paused_condition
 from ironbell.contract.conditions.legacy import (
     INFO,
     WARNING,
@@ -22,8 +24,6 @@ from ironbell.contract.conditions.legacy import (
     legacy_mirror,
     legacy_true,
 )
-from ironbell.contract.machine_causes import cause_lines
-from ironbell.contract.paused import paused_condition
 from ironbell.contract.selectors import text
 from ironbell.controllers.capi.machinedeployment.limits import ROLLING_UPDATE, Limits
 from ironbell.controllers.capi.machinedeployment.observed import Observed

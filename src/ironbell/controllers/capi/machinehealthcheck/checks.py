@@ -36,7 +36,7 @@ from ironbell.api.core.node import NodeCondition
 from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339
 from ironbell.codec.durations import seconds_text
-from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
+from ironbell.contract.clusters.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
 from ironbell.controllers.capi.machinehealthcheck.names import HEALTH_CHECK_SUCCEEDED as SUCCEEDED
 from ironbell.controllers.capi.machinehealthcheck.names import Reason
 from ironbell.kube.conditions import find_condition, is_true

@@ -17,8 +17,8 @@ from ironbell.api.cluster.names import ANNOTATION_PAUSED, ANNOTATION_SKIP_REMEDI
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
 from ironbell.base.labels import SelectorError
-from ironbell.contract.external import External, look_up_version
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.clusters.external import External, look_up_version
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.selectors import compiled
 from ironbell.contract.templates import SUFFIX, cloned_kind
 from ironbell.controllers.capi.indexes import MACHINES_OF_CLUSTER, cluster_key

@@ -18,9 +18,9 @@ from ironbell.api.cluster.cluster import CLUSTER, Cluster
 from ironbell.api.cluster.machinehealthcheck import MACHINE_HEALTH_CHECK, MachineHealthCheck
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.clusters.paused import PAUSED, is_paused, paused_condition
 from ironbell.contract.conditions.legacy import ERROR, WARNING, legacy_false, legacy_true
 from ironbell.contract.owners import owner_reference, with_owner
-from ironbell.contract.paused import PAUSED, is_paused, paused_condition
 from ironbell.controllers.capi.machinehealthcheck import observed as observing
 from ironbell.controllers.capi.machinehealthcheck.checks import Health, Judge, Target, Verdict
 from ironbell.controllers.capi.machinehealthcheck.limits import Allowance, allowance

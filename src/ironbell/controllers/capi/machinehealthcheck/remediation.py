@@ -14,8 +14,8 @@ from typing import Final
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.meta import Condition
+from ironbell.contract.clusters.external import External, State
 from ironbell.contract.conditions.legacy import WARNING, find_legacy, legacy_conditions, legacy_false, legacy_true
-from ironbell.contract.external import External, State
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.templates import clone
 from ironbell.controllers.capi.machinehealthcheck.checks import Verdict, message

@@ -19,7 +19,11 @@ from ironbell.api.cluster.machinepool import MachinePool, MachinePoolPhase
 from ironbell.api.cluster.names import ANNOTATION_REPLICAS_MANAGED_BY, FINALIZER_MACHINE_POOL, LABEL_CLUSTER_NAME
 from ironbell.api.meta import to_builtin
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.bootstrap import BootstrapConfig
+from ironbell.contract.clusters.bootstrap import BootstrapConfig
+from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.infrastructure import InfrastructureMachine
+from ironbell.contract.clusters.paused import is_paused, paused_condition
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.conditions.legacy import (
     INFO,
     LegacyCondition,
@@ -28,12 +32,8 @@ from ironbell.contract.conditions.legacy import (
     legacy_mirror,
     legacy_true,
 )
-from ironbell.contract.external import External, look_up
 from ironbell.contract.fields import at, number_at
-from ironbell.contract.infrastructure import InfrastructureMachine
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.contract.paused import is_paused, paused_condition
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.indexes import MACHINE_POOLS_OF_CLUSTER
 from ironbell.controllers.capi.machines import joined_versions
 from ironbell.controllers.capi.machineset.reconciler import CLUSTER_CHANGED

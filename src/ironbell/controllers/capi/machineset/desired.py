@@ -18,8 +18,8 @@ from ironbell.api.cluster.machine import Machine, MachineSpec
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import FINALIZER_MACHINE, LABEL_CLUSTER_NAME, LABEL_DEPLOYMENT_NAME, LABEL_SET_NAME
 from ironbell.api.meta import OwnerReference, Resource, to_builtin
+from ironbell.contract.clusters.propagation import Handed, handed_over
 from ironbell.contract.hashing import label_value
-from ironbell.contract.propagation import Handed, handed_over
 from ironbell.controllers.capi.names import ANNOTATION_SPREAD
 from ironbell.kube.decision import Fields, MergePatch, patch
 from ironbell.kube.finalizers import is_deleting

@@ -13,10 +13,10 @@ from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_DEPLOYMENT_NAME
 from ironbell.base.labels import SelectorError
-from ironbell.contract.external import External, look_up
-from ironbell.contract.name_templates import NameTemplateError
+from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.name_templates import NameTemplateError
+from ironbell.contract.clusters.references import ObjectReference, Reference
 from ironbell.contract.owners import controller_of
-from ironbell.contract.references import ObjectReference, Reference
 from ironbell.contract.selectors import matches
 from ironbell.contract.templates import SUFFIX
 from ironbell.controllers.capi.indexes import (
@@ -29,8 +29,8 @@ from ironbell.controllers.capi.machineset import slots
 from ironbell.controllers.capi.machineset.desired import Followed
 from ironbell.controllers.capi.machineset.slots import Slot
 from ironbell.kube.decision import Key
-from ironbell.kube.failures import Failure
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.manager.failures import Failure
 from ironbell.kube.reconciler import Cache
 
 BATCH: Final = 100

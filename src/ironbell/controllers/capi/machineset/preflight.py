@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ironbell.contract.versions import Version, VersionError, is_newer, parse_version
+from ironbell.contract.clusters.versions import Version, VersionError, is_newer, parse_version
 
 ALL: Final = "All"
 CONTROL_PLANE_IS_STABLE: Final = "ControlPlaneIsStable"

@@ -23,12 +23,12 @@ from ironbell.api.cluster.names import (
     LABEL_CLUSTER_NAME,
     LABEL_DEPLOYMENT_NAME,
 )
-from ironbell.contract.cluster_deletion import creation_stopped
-from ironbell.contract.controlplane import ControlPlane
-from ironbell.contract.external import External
+from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.contract.clusters.deletion import creation_stopped
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.paused import is_paused
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.contract.paused import is_paused
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.indexes import MACHINE_SETS_OF_CLUSTER, MACHINES_BY_OWNER, ORPHAN_MACHINES
 from ironbell.controllers.capi.machinedeployment.limits import NoIntOrPercentError, scaled
 from ironbell.controllers.capi.machines import next_stale_s, younger_until_s

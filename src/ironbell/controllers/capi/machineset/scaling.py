@@ -14,9 +14,9 @@ from datetime import datetime
 
 from ironbell.api.cluster import MACHINE, MACHINE_SET
 from ironbell.api.cluster.machine import Machine
-from ironbell.contract.external import External
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.propagation import MACHINES_MADE, handed_over
 from ironbell.contract.owners import is_owned_by
-from ironbell.contract.propagation import MACHINES_MADE, handed_over
 from ironbell.contract.templates import SUFFIX, clone
 from ironbell.controllers.capi.machineset import desired, slots, spread
 from ironbell.controllers.capi.machineset.observed import Observed, Place

@@ -13,9 +13,9 @@ from itertools import count
 
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.base.numbers import decimal
-from ironbell.contract.generated_names import suffix
-from ironbell.contract.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
-from ironbell.contract.propagation import MACHINES_MADE
+from ironbell.contract.clusters.generated_names import suffix
+from ironbell.contract.clusters.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
+from ironbell.contract.clusters.propagation import MACHINES_MADE
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.machineset import MachineSet
-from ironbell.contract.failure_domains import fewest
+from ironbell.contract.clusters.failure_domains import fewest
 from ironbell.controllers.capi.names import ANNOTATION_SPREAD
 from ironbell.kube.finalizers import is_deleting
 

@@ -12,8 +12,8 @@ from datetime import datetime
 from ironbell.api.cluster import MACHINE_SET
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.clusters.paused import paused_condition
 from ironbell.contract.conditions.legacy import ERROR, WARNING, legacy_false, legacy_true
-from ironbell.contract.paused import paused_condition
 from ironbell.contract.selectors import text
 from ironbell.controllers.capi.machines import (
     has_node,

@@ -11,10 +11,13 @@ from datetime import datetime
 from typing import Final
 
 from ironbell.api.cluster import CLUSTER_CLASS
-from ironbell.api.cluster.clusterclass import ClusterClass
+from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.cluster.common import TemplateReference
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.clusters.external import External, State, look_up_version
+from ironbell.contract.clusters.paused import is_paused, paused_condition
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS, api_version
 from ironbell.contract.conditions import conditions_of, set_condition
 from ironbell.contract.conditions.legacy import (
     ERROR,
@@ -25,10 +28,7 @@ from ironbell.contract.conditions.legacy import (
     legacy_unknown,
     set_legacy,
 )
-from ironbell.contract.external import External, State, look_up_version
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.contract.paused import is_paused, paused_condition
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS, api_version
 from ironbell.controllers.capi.topology.desired.objects import told
 from ironbell.controllers.capi.topology.patches.engine import INLINE
 from ironbell.controllers.capi.topology.plain import put

@@ -19,9 +19,9 @@ from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.cluster.names import LABEL_TOPOLOGY_DEPLOYMENT_NAME, LABEL_TOPOLOGY_POOL_NAME
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.controlplane import ControlPlane
-from ironbell.contract.external import External
-from ironbell.contract.references import ObjectReference
+from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.references import ObjectReference
 from ironbell.controllers.capi.topology import names
 from ironbell.controllers.capi.topology.changes import ANNOTATION_REPLACES
 from ironbell.controllers.capi.topology.desired.model import Blueprint, WorkerTemplates

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.contract.generated_names import generated_name, suffix
+from ironbell.contract.clusters.generated_names import generated_name, suffix
+from ironbell.contract.clusters.name_templates import NameTemplateError, render_name
 from ironbell.contract.hashing import stable_hash
-from ironbell.contract.name_templates import NameTemplateError, render_name
 from ironbell.controllers.capi.topology.errors import TopologyError
 
 CLUSTER_OBJECT: Final = "{{ .cluster.name }}-{{ .random }}"

@@ -5,12 +5,12 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/blueprint
 
 from __future__ import annotations
 
-from ironbell.api.cluster.clusterclass import ClusterClass
+from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.cluster.common import TemplateReference
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.external import External, State, look_up, look_up_version
-from ironbell.contract.references import Contracted, NoSuchKindError, Reference, resolve_version
+from ironbell.contract.clusters.external import External, State, look_up, look_up_version
+from ironbell.contract.clusters.references import Contracted, NoSuchKindError, Reference, resolve_version
 from ironbell.contract.templates import SUFFIX
 from ironbell.controllers.capi.topology.desired.model import Blueprint, Template, WorkerTemplates
 from ironbell.controllers.capi.topology.errors import TopologyError

@@ -18,14 +18,14 @@ from ironbell.api.cluster import (
     MACHINE_HEALTH_CHECK,
     MACHINE_POOL,
 )
+from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.clusterclass import ClusterClass
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_TOPOLOGY_DEPLOYMENT_NAME
 from ironbell.api.meta import Resource
-from ironbell.contract.external import external_watch
-from ironbell.contract.paused import is_paused
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.clusters.external import external_watch
+from ironbell.contract.clusters.paused import is_paused
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.topology import status
 from ironbell.controllers.capi.topology.computing import compute
 from ironbell.controllers.capi.topology.current import Current, read_current

@@ -14,6 +14,7 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.clusters.paused import has_paused_annotation
 from ironbell.contract.conditions import conditions_of, set_condition
 from ironbell.contract.conditions.legacy import (
     ERROR,
@@ -23,7 +24,6 @@ from ironbell.contract.conditions.legacy import (
     legacy_true,
     set_legacy,
 )
-from ironbell.contract.paused import has_paused_annotation
 from ironbell.controllers.capi.topology.desired.versions import Versions, WorkerVersions
 from ironbell.controllers.capi.topology.plain import kind_of, put
 from ironbell.kube.decision import Fields, MergePatch, patch_status

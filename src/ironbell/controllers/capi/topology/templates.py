@@ -22,9 +22,9 @@ from ironbell.api.cluster.names import (
     FINALIZER_MACHINE_SET_TOPOLOGY,
     LABEL_DEPLOYMENT_NAME,
 )
-from ironbell.contract.external import External, State, look_up
-from ironbell.contract.paused import is_paused
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.clusters.external import External, State, look_up
+from ironbell.contract.clusters.paused import is_paused
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.topology.indexes import MACHINE_SETS, is_owned, joined
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, delete, do, wait
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer

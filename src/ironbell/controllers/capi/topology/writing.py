@@ -20,7 +20,7 @@ from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured, plain
-from ironbell.contract.references import V1BETA1
+from ironbell.contract.clusters.references import V1BETA1
 from ironbell.controllers.capi.topology.changes import ANNOTATION_REPLACES, Change, change, digest, intent
 from ironbell.controllers.capi.topology.computing import Computed
 from ironbell.controllers.capi.topology.current import Current, CurrentWorker

@@ -14,17 +14,17 @@ from ironbell.api.cluster.names import ANNOTATION_SKIP_COREDNS
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.controlplane.kubeadmcontrolplanetemplate import KUBEADM_CONTROL_PLANE_TEMPLATE
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid, required, unchanged
+from ironbell.contract.clusters.name_templates import RANDOM, NameTemplateError, render_name
+from ironbell.contract.clusters.taints import taint_problems
+from ironbell.contract.clusters.versions import VersionError, find_version, parse_version
 from ironbell.contract.fields import at
-from ironbell.contract.name_templates import RANDOM, NameTemplateError, render_name
 from ironbell.contract.pki import AUTHORITY_DAYS
 from ironbell.contract.system import KindAdmission
-from ironbell.contract.taints import taint_problems
-from ironbell.contract.versions import VersionError, find_version, parse_version
 from ironbell.controllers.kubeadm.admission.changes import refused_changes
 from ironbell.controllers.kubeadm.admission.metadata import metadata_problems
 from ironbell.controllers.kubeadm.admission.spec import spec_problems, with_previous_defaults
-from ironbell.controllers.kubeadm.controlplane.addons import ImageError, tag_version
-from ironbell.controllers.kubeadm.controlplane.corefile import CorefileError, check_migration
+from ironbell.controllers.kubeadm.controlplane.workload.addons import ImageError, tag_version
+from ironbell.controllers.kubeadm.controlplane.workload.corefile import CorefileError, check_migration
 from ironbell.kube.decision import Fields
 
 _CLUSTER: Final = "kubeadmConfigSpec.clusterConfiguration"

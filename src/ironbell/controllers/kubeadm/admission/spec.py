@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from ironbell.contract.admission import FieldProblem, forbidden, invalid, required
 from ironbell.contract.fields import at
-from ironbell.controllers.kubeadm.config.files import EXEC_API
-from ironbell.controllers.kubeadm.config.rendering import CLOUD_CONFIG, IGNITION
+from ironbell.controllers.kubeadm.config.rendering.files import EXEC_API
+from ironbell.controllers.kubeadm.config.rendering.render import CLOUD_CONFIG, IGNITION
 from ironbell.kube.decision import Fields
 
 _NOT_WITH_IGNITION: Final = f'not supported when spec.format is set to: "{IGNITION}"'

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ironbell.contract.cluster_secrets import Purpose
+from ironbell.contract.clusters.secrets import Purpose
 from ironbell.contract.pki import KeyPair
-from ironbell.controllers.kubeadm.config.kubeadm import Spec
-from ironbell.controllers.kubeadm.config.userdata import WriteFile
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import Spec
+from ironbell.controllers.kubeadm.config.rendering.userdata import WriteFile
 
 DEFAULT_FOLDER: Final = "/etc/kubernetes/pki"
 _OWNER: Final = "root:root"

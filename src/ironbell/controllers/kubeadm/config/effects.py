@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ironbell.contract.cluster_secrets import Purpose
-from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts
-from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.contract.clusters.secrets import Purpose
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.workload.clusterkey import ClusterKey
 
 MAKE_CERTIFICATES: Final = "make-certificates"

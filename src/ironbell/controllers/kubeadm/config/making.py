@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from ironbell.api.core.configmap import CONFIG_MAP
-from ironbell.contract.cluster_secrets import Purpose
-from ironbell.contract.cluster_secrets import secret_name as cluster_secret_name
+from ironbell.contract.clusters.secrets import Purpose
+from ironbell.contract.clusters.secrets import secret_name as cluster_secret_name
 from ironbell.controllers.kubeadm.config import status
 from ironbell.controllers.kubeadm.config.effects import (
     DISCOVER,
@@ -28,8 +28,8 @@ from ironbell.controllers.kubeadm.config.effects import (
 )
 from ironbell.controllers.kubeadm.config.names import Reason
 from ironbell.controllers.kubeadm.config.observed import Scene, facts_of, role_of, token_question
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.controllers.kubeadm.config.status import ConfigDraft
-from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.decision import Effect, Need, delete
 from ironbell.workload.questions import PUSHED_S, Connection
 

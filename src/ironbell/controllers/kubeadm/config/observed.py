@@ -16,20 +16,21 @@ from ironbell.api.cluster.machinepool import MACHINE_POOL
 from ironbell.api.core.configmap import CONFIG_MAP
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.unstructured import plain
-from ironbell.contract.bootstrap_failure import reported_failure
-from ironbell.contract.cluster_secrets import Purpose
-from ironbell.contract.cluster_secrets import secret_name as cluster_secret_name
-from ironbell.contract.controlplane import ControlPlane
-from ironbell.contract.external import look_up
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
-from ironbell.controllers.kubeadm.config import files, owner
+from ironbell.contract.clusters.bootstrap_failure import reported_failure
+from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.contract.clusters.external import look_up
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.clusters.secrets import Purpose
+from ironbell.contract.clusters.secrets import secret_name as cluster_secret_name
+from ironbell.controllers.kubeadm.config import owner
 from ironbell.controllers.kubeadm.config.certificates import places
 from ironbell.controllers.kubeadm.config.effects import ConfigKey
-from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts, Spec
 from ironbell.controllers.kubeadm.config.lock import Lock, holder_of, lock_name
 from ironbell.controllers.kubeadm.config.owner import ConfigOwner
+from ironbell.controllers.kubeadm.config.rendering import files
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts, Spec
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenError, TokenOf, TokenState, token_id
-from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting

@@ -20,12 +20,11 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.randomness import Randomness
 from ironbell.base.threads import SpareProcessors
 from ironbell.contract import pki
-from ironbell.contract.cluster_secrets import Purpose, SecretUnusableError, encoded, key_pair_secret, value_of
+from ironbell.contract.clusters.secrets import Purpose, SecretUnusableError, encoded, key_pair_secret, value_of
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.pki import KeyPair, PkiError
 from ironbell.controllers.kubeadm.config import reading, status, storing, tokens
 from ironbell.controllers.kubeadm.config.certificates import places
-from ironbell.controllers.kubeadm.config.discovery import discovery_patch
 from ironbell.controllers.kubeadm.config.effects import (
     DISCOVER,
     KEEP_TOKEN,
@@ -36,10 +35,11 @@ from ironbell.controllers.kubeadm.config.effects import (
     MakeCertificates,
     Render,
 )
+from ironbell.controllers.kubeadm.config.rendering.discovery import discovery_patch
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf, TokenState
-from ironbell.controllers.kubeadm.config.userdata import Role
-from ironbell.kube.act import OutOfDate
 from ironbell.kube.decision import Action, Create, Fields, create, patch
+from ironbell.kube.manager.act import OutOfDate
 from ironbell.kube.reconciler import Askers, Performers
 from ironbell.workload.clusterkey import ClusterKey
 

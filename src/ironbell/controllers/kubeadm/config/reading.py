@@ -11,16 +11,16 @@ from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
 from ironbell.api.client import Api, NotFound
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.contract import pki
-from ironbell.contract.cluster_secrets import Purpose, SecretUnusableError, key_pair_of
-from ironbell.contract.cluster_secrets import secret_name as cluster_secret_name
+from ironbell.contract.clusters.secrets import Purpose, SecretUnusableError, key_pair_of
+from ironbell.contract.clusters.secrets import secret_name as cluster_secret_name
 from ironbell.contract.pki import KeyPair, PkiError
 from ironbell.controllers.kubeadm.config.certificates import Place
 from ironbell.controllers.kubeadm.config.effects import ConfigKey
-from ironbell.controllers.kubeadm.config.files import Contents, decoded, secret_names
-from ironbell.controllers.kubeadm.config.kubeadm import Spec
-from ironbell.kube.act import OutOfDate
+from ironbell.controllers.kubeadm.config.rendering.files import Contents, decoded, secret_names
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import Spec
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Fields, Key
+from ironbell.kube.manager.act import OutOfDate
 
 
 @dataclass(frozen=True, slots=True)

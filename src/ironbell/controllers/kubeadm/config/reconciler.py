@@ -12,8 +12,8 @@ from datetime import datetime
 
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.owners import controller_of, group_of, owner_reference, owners_patch, with_owner
-from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.controllers.kubeadm.config import making, status, upkeep
 from ironbell.controllers.kubeadm.config.names import Reason
 from ironbell.controllers.kubeadm.config.observed import INDEXES, WATCHES, Observed, Scene, observe

@@ -19,7 +19,8 @@ from ironbell.api.bootstrap.kubeadmconfig import (
     KubeadmConfigV1Beta1DeprecatedStatus,
 )
 from ironbell.api.meta import Condition
-from ironbell.contract import bootstrap_failure
+from ironbell.contract.clusters import bootstrap_failure
+from ironbell.contract.clusters.paused import paused_condition
 from ironbell.contract.conditions import Reasons, summary
 from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import (
@@ -31,7 +32,6 @@ from ironbell.contract.conditions.legacy import (
     legacy_summary,
     legacy_true,
 )
-from ironbell.contract.paused import paused_condition
 from ironbell.kube.draft import replace
 
 READY: Final = "Ready"

@@ -15,21 +15,23 @@ from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.meta import to_builtin
 from ironbell.base.errors import IronbellError
-from ironbell.contract.cluster_secrets import FORMAT, VALUE, cluster_secret, encoded
+from ironbell.contract.clusters.secrets import FORMAT, VALUE, cluster_secret, encoded
+from ironbell.contract.clusters.versions import VersionError, parse_version
 from ironbell.contract.owners import controller_of, is_controlled_by, owner_reference
-from ironbell.contract.versions import VersionError, parse_version
-from ironbell.controllers.kubeadm.config import files, lock, rendering, status
+from ironbell.controllers.kubeadm.config import lock, status
 from ironbell.controllers.kubeadm.config.effects import Render
-from ironbell.controllers.kubeadm.config.files import Contents, FileError
 from ironbell.controllers.kubeadm.config.ignition import IgnitionError
-from ironbell.controllers.kubeadm.config.kubeadm import UnsupportedVersionError
 from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN
 from ironbell.controllers.kubeadm.config.reading import Read
-from ironbell.controllers.kubeadm.config.rendering import Inputs, Pairs
-from ironbell.controllers.kubeadm.config.retries import join_attempts
+from ironbell.controllers.kubeadm.config.rendering import files
+from ironbell.controllers.kubeadm.config.rendering import render as rendering
+from ironbell.controllers.kubeadm.config.rendering.files import Contents, FileError
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import UnsupportedVersionError
+from ironbell.controllers.kubeadm.config.rendering.render import Inputs, Pairs
+from ironbell.controllers.kubeadm.config.rendering.retries import join_attempts
+from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.controllers.kubeadm.config.status import ConfigDraft, Finding
 from ironbell.controllers.kubeadm.config.tokens import TokenError, token_id
-from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.decision import Action, Fields, create, patch
 
 MOST_BYTES: Final = (1 << 20) - 64

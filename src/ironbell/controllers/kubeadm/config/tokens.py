@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.randomness import Randomness
-from ironbell.contract.cluster_secrets import encoded
+from ironbell.contract.clusters.secrets import encoded
 from ironbell.kube.decision import Fields, Question
 from ironbell.workload.clusterkey import ClusterKey
 

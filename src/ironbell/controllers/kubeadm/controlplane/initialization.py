@@ -16,7 +16,7 @@ from ironbell.api.controlplane.kubeadmcontrolplane import (
     KubeadmControlPlane,
     KubeadmControlPlaneInitializationStatus,
 )
-from ironbell.contract.cluster_secrets import Purpose
+from ironbell.contract.clusters.secrets import Purpose
 from ironbell.controllers.kubeadm.controlplane.model import has_node
 from ironbell.controllers.kubeadm.controlplane.observed import Observed
 from ironbell.kube.draft import Draft

@@ -23,7 +23,7 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     MachineCondition,
     pod_conditions,
 )
-from ironbell.controllers.kubeadm.controlplane.questions import ComponentsView, EtcdCluster, EtcdView
+from ironbell.controllers.kubeadm.controlplane.workload.questions import ComponentsView, EtcdCluster, EtcdView
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Fields
 from ironbell.workload.questions import NodeView

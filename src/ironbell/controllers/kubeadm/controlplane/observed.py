@@ -22,14 +22,14 @@ from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_CONTROL_PLANE
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.meta import Resource
-from ironbell.contract import external
-from ironbell.contract.cluster_secrets import Purpose, parse_secret_name, secret_name
-from ironbell.contract.external import External
+from ironbell.contract.clusters import external
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.secrets import Purpose, parse_secret_name, secret_name
 from ironbell.contract.owners import group_of
-from ironbell.controllers.kubeadm.controlplane import expiry
 from ironbell.controllers.kubeadm.controlplane.model import condition, has_node, is_deleting
 from ironbell.controllers.kubeadm.controlplane.names import HEALTH_CHECK_SUCCEEDED, MachineCondition
-from ironbell.controllers.kubeadm.controlplane.questions import (
+from ironbell.controllers.kubeadm.controlplane.workload import expiry
+from ironbell.controllers.kubeadm.controlplane.workload.questions import (
     CALM_S,
     LOOK_S,
     ROLLOUT_S,
@@ -45,7 +45,7 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
     ServingCertificate,
 )
 from ironbell.kube.decision import Fact, Key
-from ironbell.kube.failures import Failure
+from ironbell.kube.manager.failures import Failure
 from ironbell.kube.predicates import Predicate, actionable, any_of, changed, created_or_deleted, desired_state_changed
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
 from ironbell.workload.clusterkey import ClusterKey

@@ -20,32 +20,31 @@ from ironbell.api.cluster.cluster import CLUSTER, Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.clusters.external import State
+from ironbell.contract.clusters.name_templates import NameTemplateError
+from ironbell.contract.clusters.paused import is_paused, paused_condition
+from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.clusters.versions import Version, find_version
 from ironbell.contract.conditions import set_condition
-from ironbell.contract.external import State
-from ironbell.contract.name_templates import NameTemplateError
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.contract.paused import is_paused, paused_condition
-from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
-from ironbell.contract.versions import Version, find_version
-from ironbell.controllers.kubeadm.controlplane import adoption, deletion, expiry, upkeep
-from ironbell.controllers.kubeadm.controlplane.assess import (
+from ironbell.controllers.kubeadm.controlplane.conditions.assess import (
     Assessed,
     assess,
     machine_status_patches,
     recovered,
     with_mark,
 )
-from ironbell.controllers.kubeadm.controlplane.certificates import authorities, kubeconfig
-from ironbell.controllers.kubeadm.controlplane.creating import Slot, failed, settle, slot
-from ironbell.controllers.kubeadm.controlplane.desired import machine_sync, part_sync
+from ironbell.controllers.kubeadm.controlplane.conditions.marks import Mark
 from ironbell.controllers.kubeadm.controlplane.initialization import (
     has_kubeadm_config,
     is_unfounded,
     not_initialized,
     report_repair,
 )
-from ironbell.controllers.kubeadm.controlplane.inspection import Inspection, InspectionState, inspect, needs
-from ironbell.controllers.kubeadm.controlplane.marks import Mark
+from ironbell.controllers.kubeadm.controlplane.machines import adoption, deletion
+from ironbell.controllers.kubeadm.controlplane.machines.creating import Slot, failed, settle, slot
+from ironbell.controllers.kubeadm.controlplane.machines.desired import machine_sync, part_sync
+from ironbell.controllers.kubeadm.controlplane.machines.rollout import next_change, reasons
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, all_true
 from ironbell.controllers.kubeadm.controlplane.names import (
     FINALIZER,
@@ -54,9 +53,11 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     health_conditions,
 )
 from ironbell.controllers.kubeadm.controlplane.observed import INDEXES, OWN, PARTS, WATCHES, Observed, observe
-from ironbell.controllers.kubeadm.controlplane.rollout import next_change, reasons
 from ironbell.controllers.kubeadm.controlplane.status import Report, status_of
 from ironbell.controllers.kubeadm.controlplane.steps import Situation, Step, next_step
+from ironbell.controllers.kubeadm.controlplane.workload import expiry, upkeep
+from ironbell.controllers.kubeadm.controlplane.workload.certificates import authorities, kubeconfig
+from ironbell.controllers.kubeadm.controlplane.workload.inspection import Inspection, InspectionState, inspect, needs
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import (
     Action,

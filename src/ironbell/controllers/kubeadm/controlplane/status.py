@@ -25,6 +25,7 @@ from ironbell.api.controlplane.kubeadmcontrolplane import (
     LastRemediationStatus,
 )
 from ironbell.api.meta import Condition
+from ironbell.contract.clusters.versions import sort_key
 from ironbell.contract.conditions import Reasons, owned
 from ironbell.contract.conditions import aggregate as aggregated
 from ironbell.contract.conditions.legacy import (
@@ -36,11 +37,21 @@ from ironbell.contract.conditions.legacy import (
     legacy_summary,
     set_legacy,
 )
-from ironbell.contract.versions import sort_key
-from ironbell.controllers.kubeadm.controlplane.assess import Assessed, with_legacy_mark, with_mark
-from ironbell.controllers.kubeadm.controlplane.available import available
-from ironbell.controllers.kubeadm.controlplane.creating import Failed
-from ironbell.controllers.kubeadm.controlplane.marks import ERROR, INFO, LegacyMark, Mark
+from ironbell.controllers.kubeadm.controlplane.conditions.assess import Assessed, with_legacy_mark, with_mark
+from ironbell.controllers.kubeadm.controlplane.conditions.available import available
+from ironbell.controllers.kubeadm.controlplane.conditions.marks import ERROR, INFO, LegacyMark, Mark
+from ironbell.controllers.kubeadm.controlplane.conditions.progress import (
+    creation_obstacles,
+    not_remediated,
+    resized,
+    rolling_out,
+    scaling_down,
+    scaling_up,
+    spec_up_to_date,
+)
+from ironbell.controllers.kubeadm.controlplane.machines.creating import Failed
+from ironbell.controllers.kubeadm.controlplane.machines.preflight import PASSED, Preflight
+from ironbell.controllers.kubeadm.controlplane.machines.remediation import last_remediation
 from ironbell.controllers.kubeadm.controlplane.model import (
     ControlPlane,
     condition,
@@ -55,17 +66,6 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     LegacyType,
     MachineCondition,
 )
-from ironbell.controllers.kubeadm.controlplane.preflight import PASSED, Preflight
-from ironbell.controllers.kubeadm.controlplane.progress import (
-    creation_obstacles,
-    not_remediated,
-    resized,
-    rolling_out,
-    scaling_down,
-    scaling_up,
-    spec_up_to_date,
-)
-from ironbell.controllers.kubeadm.controlplane.remediation import last_remediation
 from ironbell.kube.conditions import find_condition
 
 _NEW_MACHINE: Final = timedelta(seconds=10)

@@ -15,29 +15,29 @@ from datetime import datetime
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.cluster.names import ANNOTATION_REMEDIATION_IN_PROGRESS
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE
-from ironbell.contract.cluster_deletion import creation_stopped
-from ironbell.contract.external import External
-from ironbell.controllers.kubeadm.controlplane import hook
-from ironbell.controllers.kubeadm.controlplane.assess import Assessed, with_verdicts
-from ironbell.controllers.kubeadm.controlplane.creating import Slot, Wanted, make
-from ironbell.controllers.kubeadm.controlplane.effects import move_leader, remove_member
-from ironbell.controllers.kubeadm.controlplane.etcdhealth import title
-from ironbell.controllers.kubeadm.controlplane.inspection import Inspection, InspectionState
-from ironbell.controllers.kubeadm.controlplane.marks import WARNING, LegacyMark, Mark, Verdict
-from ironbell.controllers.kubeadm.controlplane.members import orphan_to_remove
-from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_node
-from ironbell.controllers.kubeadm.controlplane.names import ConditionType, MachineCondition
-from ironbell.controllers.kubeadm.controlplane.preflight import PASSED, Preflight, preflight
-from ironbell.controllers.kubeadm.controlplane.quorum import etcd_forecast
-from ironbell.controllers.kubeadm.controlplane.remediation import (
+from ironbell.contract.clusters.deletion import creation_stopped
+from ironbell.contract.clusters.external import External
+from ironbell.controllers.kubeadm.controlplane.conditions.assess import Assessed, with_verdicts
+from ironbell.controllers.kubeadm.controlplane.conditions.etcdhealth import title
+from ironbell.controllers.kubeadm.controlplane.conditions.marks import WARNING, LegacyMark, Mark, Verdict
+from ironbell.controllers.kubeadm.controlplane.machines import hook
+from ironbell.controllers.kubeadm.controlplane.machines.creating import Slot, Wanted, make
+from ironbell.controllers.kubeadm.controlplane.machines.preflight import PASSED, Preflight, preflight
+from ironbell.controllers.kubeadm.controlplane.machines.quorum import etcd_forecast
+from ironbell.controllers.kubeadm.controlplane.machines.remediation import (
     MACHINE_DELETING,
     Hold,
     Remediate,
     decide_remediation,
     is_stale,
 )
-from ironbell.controllers.kubeadm.controlplane.rollout import scales_up_first
-from ironbell.controllers.kubeadm.controlplane.selection import domain_for_new, leader_candidates, victim
+from ironbell.controllers.kubeadm.controlplane.machines.rollout import scales_up_first
+from ironbell.controllers.kubeadm.controlplane.machines.selection import domain_for_new, leader_candidates, victim
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_node
+from ironbell.controllers.kubeadm.controlplane.names import ConditionType, MachineCondition
+from ironbell.controllers.kubeadm.controlplane.workload.effects import move_leader, remove_member
+from ironbell.controllers.kubeadm.controlplane.workload.inspection import Inspection, InspectionState
+from ironbell.controllers.kubeadm.controlplane.workload.members import orphan_to_remove
 from ironbell.kube.decision import Action, Fields, Waiting, delete, emit, patch
 
 

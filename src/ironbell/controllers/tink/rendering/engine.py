@@ -10,8 +10,8 @@ import msgspec
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.codec import gotemplate
-from ironbell.contract.template_data import customboot_data, template_data
-from ironbell.contract.workflow_document import parse_document
+from ironbell.contract.servers.template_data import customboot_data, template_data
+from ironbell.contract.servers.workflow_document import parse_document
 from ironbell.controllers.tink.render import Rendered
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.controllers.capi.admission.clusterclass import validate
+from ironbell.controllers.capi.admission.classes.clusterclass import validate
 from support.topologies import DEV_MACHINE_TEMPLATE, NAMESPACE, PLANE_TEMPLATE, documents, reference, small_class
 from support.upstream import manifest
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironbell.api.cluster import CLUSTER_CLASS
-from ironbell.api.cluster.clusterclass import ClusterClass
+from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.core.kinddefinition import KIND_DEFINITION
 from ironbell.api.meta import to_builtin
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions

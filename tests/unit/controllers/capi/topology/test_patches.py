@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.api.cluster.clusterclass_patches import ClusterClassPatch
+from ironbell.api.cluster.classes.patches import ClusterClassPatch
 from ironbell.controllers.capi.topology.desired.model import Worker
 from ironbell.controllers.capi.topology.errors import TopologyError
 from ironbell.controllers.capi.topology.patches.inline import patched

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.contract.controlplane import ControlPlane
+from ironbell.contract.clusters.controlplane import ControlPlane
 from ironbell.controllers.capi.topology.desired.plan import control_plane_steps, lowest_version, worker_steps
 from ironbell.controllers.capi.topology.desired.versions import RunningWorker, Versions, WantedWorker, next_versions
 from ironbell.controllers.capi.topology.errors import TopologyError

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from ironbell.controllers.kubeadm.controlplane.addons import ImageError, coredns_change, kube_proxy_image, tag_version
+from ironbell.controllers.kubeadm.controlplane.workload.addons import (
+    ImageError,
+    coredns_change,
+    kube_proxy_image,
+    tag_version,
+)
 
 PROXY = "registry.k8s.io/kube-proxy:v1.32.0"
 

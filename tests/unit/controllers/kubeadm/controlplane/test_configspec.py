@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.controllers.kubeadm.controlplane.configspec import (
+from ironbell.controllers.kubeadm.controlplane.machines.configspec import (
     KUBELET_LOCAL_MODE,
     desired_spec,
     feature_gates,

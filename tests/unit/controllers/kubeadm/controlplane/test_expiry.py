@@ -9,7 +9,7 @@ import pytest
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.cluster.machine import MACHINE
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.controllers.kubeadm.controlplane.expiry import port
+from ironbell.controllers.kubeadm.controlplane.workload.expiry import port
 from ironbell.kube.testing.world import World
 from support.controlplane import NS, machines, plane_world, run
 

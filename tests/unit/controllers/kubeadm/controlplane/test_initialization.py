@@ -13,7 +13,7 @@ from ironbell.api.controlplane.kubeadmcontrolplane import (
     KubeadmControlPlaneInitializationStatus,
 )
 from ironbell.api.core.secret import SECRET_METADATA
-from ironbell.contract.cluster_secrets import Purpose
+from ironbell.contract.clusters.secrets import Purpose
 from ironbell.controllers.kubeadm.controlplane.initialization import is_unfounded
 from ironbell.controllers.kubeadm.controlplane.observed import Facts, Observed
 from ironbell.kube.decision import Fact

@@ -22,8 +22,8 @@ from ironbell.api.unstructured import dynamic_kind
 from ironbell.base.clock import ManualClock
 from ironbell.codec import goyaml
 from ironbell.contract import pki
-from ironbell.contract.cluster_kubeconfig import client_certificate_ends, server_of
-from ironbell.contract.cluster_secrets import (
+from ironbell.contract.clusters.kubeconfig import client_certificate_ends, server_of
+from ironbell.contract.clusters.secrets import (
     VALUE,
     Purpose,
     encoded,
@@ -33,8 +33,8 @@ from ironbell.contract.cluster_secrets import (
     secret_name,
 )
 from ironbell.contract.pki import KeyAlgorithm
-from ironbell.controllers.kubeadm.controlplane.addons import CoreDnsChange
-from ironbell.controllers.kubeadm.controlplane.askers import (
+from ironbell.controllers.kubeadm.controlplane.workload.addons import CoreDnsChange
+from ironbell.controllers.kubeadm.controlplane.workload.askers import (
     CONFIG_MAPS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -44,16 +44,16 @@ from ironbell.controllers.kubeadm.controlplane.askers import (
     EtcdAccess,
     Inspector,
 )
-from ironbell.controllers.kubeadm.controlplane.certificates import MakeCertificates, MakeKubeconfig
-from ironbell.controllers.kubeadm.controlplane.effects import (
+from ironbell.controllers.kubeadm.controlplane.workload.certificates import MakeCertificates, MakeKubeconfig
+from ironbell.controllers.kubeadm.controlplane.workload.effects import (
     CoreDnsArguments,
     KubeProxyArguments,
     LeaderArguments,
     MemberArguments,
     UpgradeArguments,
 )
-from ironbell.controllers.kubeadm.controlplane.performers import Operator
-from ironbell.controllers.kubeadm.controlplane.questions import (
+from ironbell.controllers.kubeadm.controlplane.workload.performers import Operator
+from ironbell.controllers.kubeadm.controlplane.workload.questions import (
     Addons,
     Components,
     EtcdCluster,

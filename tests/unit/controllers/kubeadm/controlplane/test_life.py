@@ -15,13 +15,13 @@ from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE,
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
-from ironbell.contract.cluster_secrets import Purpose, secret_name
+from ironbell.contract.clusters.secrets import Purpose, secret_name
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
-from ironbell.controllers.kubeadm.controlplane.certificates import MAKE_CERTIFICATES
-from ironbell.controllers.kubeadm.controlplane.configspec import is_join
-from ironbell.controllers.kubeadm.controlplane.deletion import next_step
+from ironbell.controllers.kubeadm.controlplane.machines.configspec import is_join
+from ironbell.controllers.kubeadm.controlplane.machines.deletion import next_step
 from ironbell.controllers.kubeadm.controlplane.observed import Observed
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
+from ironbell.controllers.kubeadm.controlplane.workload.certificates import MAKE_CERTIFICATES
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Delete
 from ironbell.kube.testing.crash import crash_check

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from ironbell.controllers.kubeadm.controlplane.quorum import components_survive, etcd_forecast
+from ironbell.controllers.kubeadm.controlplane.machines.quorum import components_survive, etcd_forecast
 from ironbell.workload.etcd import Alarm, AlarmType, Member
 
 A, B, C, D, E = (Member(number, name) for number, name in enumerate("abcde", 1))

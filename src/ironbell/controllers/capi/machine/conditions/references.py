@@ -5,10 +5,10 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller
 
 from __future__ import annotations
 
-from ironbell.contract.bootstrap_failure import reported_failure
+from ironbell.contract.clusters.bootstrap_failure import reported_failure
+from ironbell.contract.clusters.external import External, State
 from ironbell.contract.conditions import Fallback, conditions_of, mirror
 from ironbell.contract.conditions.reading import NO_REASON
-from ironbell.contract.external import External, State
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import MachineCondition, Reason
 from ironbell.controllers.capi.machine.observed import Observed

@@ -13,8 +13,8 @@ from enum import Enum
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import MachineNodeReference
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.controlplane import ControlPlane
-from ironbell.contract.external import State
+from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.contract.clusters.external import State
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy
 from ironbell.controllers.capi.machine.node import cluster_of, state

@@ -18,8 +18,8 @@ from ironbell.api.cluster.names import (
     PREFIX_PRE_TERMINATE_HOOK,
 )
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.clusters.external import External, State
 from ironbell.contract.conditions.legacy import INFO, legacy_true
-from ironbell.contract.external import External, State
 from ironbell.controllers.capi.machine.deletion import draining, volumes
 from ironbell.controllers.capi.machine.deletion.nodework import NodeWork, node_left_by_host, node_work
 from ironbell.controllers.capi.machine.draft import Draft

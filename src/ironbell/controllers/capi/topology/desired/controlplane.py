@@ -9,8 +9,8 @@ from typing import Any
 
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.meta import OwnerReference
+from ironbell.contract.clusters.references import V1BETA1
 from ironbell.contract.fields import texts_at
-from ironbell.contract.references import V1BETA1
 from ironbell.controllers.capi.topology.desired.model import Blueprint
 from ironbell.controllers.capi.topology.desired.objects import (
     first,

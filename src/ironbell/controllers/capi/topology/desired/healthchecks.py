@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ironbell.api.cluster import CLUSTER, MACHINE_HEALTH_CHECK
+from ironbell.api.cluster.classes.controlplane import ControlPlaneClass, ControlPlaneClassHealthCheck
+from ironbell.api.cluster.classes.workers import MachineDeploymentClass, MachineDeploymentClassHealthCheck
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.clusterclass_controlplane import ControlPlaneClass, ControlPlaneClassHealthCheck
-from ironbell.api.cluster.clusterclass_workers import MachineDeploymentClass, MachineDeploymentClassHealthCheck
 from ironbell.api.cluster.names import (
     LABEL_CLUSTER_NAME,
     LABEL_CONTROL_PLANE,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ironbell.api.cluster.clusterclass import ClusterClass
-from ironbell.api.cluster.clusterclass_workers import MachineDeploymentClass, MachinePoolClass
+from ironbell.api.cluster.classes.clusterclass import ClusterClass
+from ironbell.api.cluster.classes.workers import MachineDeploymentClass, MachinePoolClass
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
 from ironbell.kube.decision import Fields

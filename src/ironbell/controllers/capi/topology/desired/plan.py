@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ironbell.contract.versions import Version, VersionError, compare_builds, parse_version
+from ironbell.contract.clusters.versions import Version, VersionError, compare_builds, parse_version
 from ironbell.controllers.capi.topology.errors import TopologyError
 
 SKEW: Final = 3

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironbell.api.cluster.names import ANNOTATION_DEFER_UPGRADE, ANNOTATION_HOLD_UPGRADE_SEQUENCE
-from ironbell.contract.controlplane import ControlPlane
+from ironbell.contract.clusters.controlplane import ControlPlane
 from ironbell.controllers.capi.topology.desired.plan import control_plane_steps, lowest_version, worker_steps
 from ironbell.controllers.capi.topology.errors import TopologyError
 

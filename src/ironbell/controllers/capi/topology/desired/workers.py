@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_POOL
+from ironbell.api.cluster.classes.workers import MachineDeploymentClass
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.clusterclass_workers import MachineDeploymentClass
 from ironbell.api.cluster.common import MachineDeletionSpec
 from ironbell.api.cluster.machinedeployment import MachineDeploymentMachineDeletionSpec
 from ironbell.api.cluster.names import (

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ironbell.api.cluster.classes.patches import ClusterClassPatch
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.clusterclass_patches import ClusterClassPatch
 from ironbell.api.cluster.names import (
     ANNOTATION_CLONED_FROM_GROUP_KIND,
     ANNOTATION_CLONED_FROM_NAME,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ironbell.api.cluster.clusterclass_patches import ClusterClassPatch, JsonPatch
+from ironbell.api.cluster.classes.patches import ClusterClassPatch, JsonPatch
 from ironbell.controllers.capi.topology.errors import TopologyError
 from ironbell.controllers.capi.topology.patches.items import Item, matches
 from ironbell.controllers.capi.topology.patches.operations import applied

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ironbell.api.cluster.clusterclass_patches import PatchSelector
+from ironbell.api.cluster.classes.patches import PatchSelector
 from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, Template, Worker
 from ironbell.controllers.capi.topology.plain import Path, copied, metadata_of, put, without
 from ironbell.controllers.capi.topology.variables.builtin import NOT_TOLD

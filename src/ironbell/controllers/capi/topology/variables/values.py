@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ironbell.api.cluster.clusterclass import ClusterClassStatusVariable
+from ironbell.api.cluster.classes.clusterclass import ClusterClassStatusVariable
 from ironbell.api.cluster.topology import ClusterVariable, Topology, VariableOverrides
 from ironbell.api.meta import to_builtin
 from ironbell.contract.admission import FieldProblem, invalid, required, type_invalid

@@ -14,7 +14,7 @@ from ironbell.codec import goyaml
 from ironbell.controllers.kubeadm.config.ignition.convert import converted
 from ironbell.controllers.kubeadm.config.ignition.errors import IgnitionError
 from ironbell.controllers.kubeadm.config.ignition.host import container_linux_config
-from ironbell.controllers.kubeadm.config.userdata import UserData
+from ironbell.controllers.kubeadm.config.rendering.userdata import UserData
 from ironbell.kube.decision import Fields
 
 _FIELD: Final = "spec.ignition.containerLinuxConfig.additionalConfig"

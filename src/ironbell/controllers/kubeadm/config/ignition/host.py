@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ironbell.contract.bootstrap_failure import SENTINEL
+from ironbell.contract.clusters.bootstrap_failure import SENTINEL
 from ironbell.controllers.kubeadm.config.ignition.errors import IgnitionError
-from ironbell.controllers.kubeadm.config.retries import repeated
-from ironbell.controllers.kubeadm.config.userdata import Part, Role, UserData, WriteFile
+from ironbell.controllers.kubeadm.config.rendering.retries import repeated
+from ironbell.controllers.kubeadm.config.rendering.userdata import Part, Role, UserData, WriteFile
 from ironbell.kube.decision import Fields
 
 CONFIG_PATH: Final = "/etc/kubeadm.yml"

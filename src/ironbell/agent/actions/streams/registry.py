@@ -1,0 +1,253 @@
+"""Files in an OCI registry: what a reference names, the token that the registry wants, the manifest, the blob.
+
+Only what pulling one file needs. Manifests and blobs are held to their digests; a registry that asks for a token gets
+one from where it says, with user and password where they are given. Of an index the manifest of this machine's
+architecture is taken.
+
+Source: opencontainers/distribution-spec: spec.md; opencontainers/image-spec: manifest.md, image-index.md;
+distribution/distribution: docs/content/spec/auth/token.md; distribution/reference: normalize.go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+import urllib3
+from urllib3.exceptions import HTTPError
+from urllib3.response import BaseHTTPResponse
+
+from ironbell.agent.actions.context import ActionError
+from ironbell.agent.actions.streams.download import pool_for
+
+MANIFESTS: Final = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+INDEXES: Final = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+_MAX_MANIFEST: Final = 4 << 20
+_TIMEOUT_S: Final = 30.0
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+_REFERENCE: Final = re.compile(
+    r"(?P<repository>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
+    r"(?:@(?P<digest>sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?"
+)
+_RETRY: Final = urllib3.Retry(
+    total=6, backoff_factor=0.5, status_forcelist=(408, 429, 500, 502, 503, 504), raise_on_status=False
+)
+_CHALLENGE: Final = re.compile(r'(\w+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What an image's name means: `registry/repository:tag` or `...@digest`."""
+
+    registry: str
+    repository: str
+    tag: str = "latest"
+    digest: str = ""
+
+    @property
+    def version(self) -> str:
+        """What the registry is asked for; a digest counts before a tag."""
+        return self.digest or self.tag
+
+    def __str__(self) -> str:
+        return f"{self.registry}/{self.repository}{'@' if self.digest else ':'}{self.version}"
+
+
+def parse(text: str) -> Reference:
+    """A reference as people write it; names without a host are Docker Hub's.
+
+    Raises:
+        ActionError: it is none.
+    """
+    name = text.strip().removeprefix("oci://")
+    host, slash, rest = name.partition("/")
+    if not slash or not ("." in host or ":" in host or host == "localhost"):
+        host, rest = "docker.io", name if slash else f"library/{name}"
+    match = _REFERENCE.fullmatch(rest)
+    if match is None:
+        raise ActionError(f"{text!r} is no image in a registry; write it as registry/repository:tag", exit_status=10)
+    registry = "registry-1.docker.io" if host in {"docker.io", "index.docker.io"} else host
+    return Reference(registry, match["repository"], match["tag"] or "latest", match["digest"] or "")
+
+
+class Platform(msgspec.Struct, frozen=True):
+    """For which machines a manifest is."""
+
+    architecture: str = ""
+    os: str = ""
+
+
+class Descriptor(msgspec.Struct, frozen=True, rename="camel"):
+    """A piece of content by its digest."""
+
+    digest: str
+    size: int
+    media_type: str = ""
+    annotations: dict[str, str] = {}
+    platform: Platform | None = None
+
+
+class _Document(msgspec.Struct, frozen=True, rename="camel"):
+    media_type: str = ""
+    layers: list[Descriptor] = []
+    manifests: list[Descriptor] = []
+
+
+class Registry:
+    """One repository of a registry. Tokens are kept for as long as the registry takes them."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        *,
+        user: str = "",
+        password: str = "",
+        plain_http: bool = False,
+        skip_verify: bool = False,
+    ) -> None:
+        self._reference = reference
+        scheme = "http" if plain_http else "https"
+        self._base = f"{scheme}://{reference.registry}/v2/{reference.repository}"
+        self._pool = pool_for(self._base, skip_verify=skip_verify)
+        self._login = urllib3.make_headers(basic_auth=f"{user}:{password}") if user else {}
+        self._skip_verify = skip_verify
+        self._authorization: Mapping[str, str] = {}
+
+    def layer(self) -> Descriptor:
+        """The one file that the reference names.
+
+        Raises:
+            ActionError: the registry does not give it, or there is not exactly one.
+        """
+        document = self._manifest(self._reference.version, self._reference.digest)
+        if document.manifests:
+            chosen = _of_this_machine(document.manifests, str(self._reference))
+            document = self._manifest(chosen.digest, chosen.digest)
+        if len(document.layers) != 1:
+            raise ActionError(f"{self._reference} has {len(document.layers)} layers; a disk image has one")
+        return document.layers[0]
+
+    def blob(self, descriptor: Descriptor) -> str:
+        """The address of a piece of content."""
+        return f"{self._base}/blobs/{descriptor.digest}"
+
+    def authorization(self) -> Mapping[str, str]:
+        """Headers for a request; asks for a token, or a new one, where the registry wants it."""
+        self._get(f"{self._base}/manifests/{self._reference.version}", method="HEAD").close()
+        return self._authorization
+
+    def _manifest(self, version: str, digest: str) -> _Document:
+        response = self._get(f"{self._base}/manifests/{version}")
+        try:
+            body = response.read(_MAX_MANIFEST + 1, decode_content=True)
+        except (HTTPError, OSError) as error:
+            raise ActionError(f"{self._reference}: the registry's answer broke off") from error
+        finally:
+            response.close()
+        if len(body) > _MAX_MANIFEST:
+            raise ActionError(f"{self._reference}: the manifest is larger than {_MAX_MANIFEST >> 20} MiB")
+        if digest and digest != _digest(body, digest):
+            raise ActionError(f"{self._reference}: the manifest is not what its digest {digest} says")
+        try:
+            document = msgspec.json.decode(body, type=_Document)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ActionError(f"{self._reference}: the registry gave no manifest: {error}") from error
+        return document
+
+    def _get(self, url: str, *, method: str = "GET") -> BaseHTTPResponse:
+        response = self._ask(url, self._authorization, method)
+        if response.status == 401:
+            challenge = response.headers.get("www-authenticate", "")
+            response.close()
+            self._authorization = self._answer(challenge)
+            response = self._ask(url, self._authorization, method)
+        if response.status != 200:
+            response.close()
+            raise ActionError(f"{self._reference}: the registry answered {response.status}{_hint(response.status)}")
+        return response
+
+    def _ask(self, url: str, headers: Mapping[str, str], method: str = "GET") -> BaseHTTPResponse:
+        asked = {"accept": ", ".join((*MANIFESTS, *INDEXES)), "user-agent": "ironbell-agent", **headers}
+        try:
+            return self._pool.request(
+                method, url, headers=asked, preload_content=False, timeout=_TIMEOUT_S, retries=_RETRY
+            )
+        except (HTTPError, OSError) as error:
+            host = urlsplit(url).netloc
+            raise ActionError(f"{self._reference}: {host} cannot be reached over {urlsplit(url).scheme}") from error
+
+    def _answer(self, challenge: str) -> Mapping[str, str]:
+        """What a challenge asks for: a token from where it says, or user and password."""
+        scheme, _, rest = challenge.partition(" ")
+        if scheme.lower() != "bearer":
+            if not self._login:
+                raise ActionError(f"{self._reference}: the registry wants REGISTRY_USERNAME and REGISTRY_PASSWORD")
+            return self._login
+        fields = {name.lower(): quoted or bare for name, quoted, bare in _CHALLENGE.findall(rest)}
+        realm = fields.get("realm", "")
+        if urlsplit(realm).scheme not in {"http", "https"}:
+            raise ActionError(f"{self._reference}: the registry does not say where its tokens are")
+        scope = fields.get("scope") or f"repository:{self._reference.repository}:pull"
+        query = urlencode({"service": fields.get("service", ""), "scope": scope})
+        pool = pool_for(realm, skip_verify=self._skip_verify)
+        url = f"{realm}{'&' if urlsplit(realm).query else '?'}{query}"
+        try:
+            response = pool.request("GET", url, headers=self._login, timeout=_TIMEOUT_S, retries=_RETRY)
+        except (HTTPError, OSError) as error:
+            raise ActionError(f"{self._reference}: no token from {urlsplit(realm).netloc}") from error
+        if response.status != 200:
+            raise ActionError(
+                f"{self._reference}: {urlsplit(realm).netloc} answered {response.status} instead of a token"
+                f"{_hint(response.status)}"
+            )
+        return {"authorization": f"Bearer {_token(response.data, str(self._reference))}"}
+
+
+class _Token(msgspec.Struct, frozen=True):
+    token: str = ""
+    access_token: str = ""
+
+
+def _token(body: bytes, name: str) -> str:
+    try:
+        found = msgspec.json.decode(body, type=_Token)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ActionError(f"{name}: the registry's token cannot be read") from error
+    token = found.token or found.access_token
+    if not token or not token.isprintable():
+        raise ActionError(f"{name}: the registry gave no token")
+    return token
+
+
+def _of_this_machine(manifests: list[Descriptor], name: str) -> Descriptor:
+    machine = os.uname().machine
+    wanted = _ARCHITECTURES.get(machine, machine)
+    known = [one for one in manifests if one.platform is not None and one.platform.architecture == wanted]
+    found = known or (manifests if len(manifests) == 1 else [])
+    if not found:
+        there = ", ".join(sorted({one.platform.architecture for one in manifests if one.platform})) or "none"
+        raise ActionError(f"{name} has no image for {wanted}; it has those for {there}")
+    return found[0]
+
+
+def _digest(body: bytes, like: str) -> str:
+    algorithm = like.partition(":")[0]
+    return f"{algorithm}:{hashlib.new(algorithm, body, usedforsecurity=False).hexdigest()}"
+
+
+def _hint(status: int) -> str:
+    if status in {401, 403}:
+        return ": check REGISTRY_USERNAME and REGISTRY_PASSWORD"
+    return ": check IMG_URL" if status == 404 else ""

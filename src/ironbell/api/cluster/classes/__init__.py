@@ -1,0 +1,1 @@
+"""ClusterClass and the types of its parts."""

@@ -1,0 +1,1 @@
+"""Conversion of the group's kinds between v1beta1 and v1beta2."""

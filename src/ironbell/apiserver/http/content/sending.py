@@ -1,0 +1,130 @@
+"""Sending answers piece by piece, for streams and for what is too large to lie in buffers as a whole.
+
+A client that does not take what was sent within the time limit is disconnected, so that it holds no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+
+from ironbell.apiserver.http.content import warnings
+from ironbell.apiserver.http.fairness import Seat
+from ironbell.apiserver.http.server.connection import Connection
+from ironbell.apiserver.http.server.message import Request, Response
+
+WRITE_TIMEOUT_S = 30
+STREAM_FROM_BYTES = 1024 * 1024
+_PIECE_BYTES = 256 * 1024
+_UNSENT_BYTES = 64 * 1024
+_LAST = b"0\r\n\r\n"
+
+
+def set_common_headers(request: Request, headers: Mapping[str, str], *, said: Iterable[str]) -> None:
+    """Give a request the headers that its answer must have, whoever makes it; `said` grows with the warnings."""
+    request.common, request.said = headers, said
+
+
+def common_headers(request: Request) -> list[tuple[str, str]]:
+    """The headers that every answer to this request has."""
+    return [*request.common.items(), *warnings.headers(request.said)]
+
+
+def set_seat(request: Request, seat: Seat) -> None:
+    """Remember the seat that a request holds, which it gives back before it waits for its client."""
+    request.seat = seat
+
+
+def leave_seat(request: Request) -> None:
+    """Give back the seat that a request holds, if it has one."""
+    if request.seat is not None:
+        request.seat.leave()
+
+
+async def finish(request: Request, response: Response) -> None:
+    """Send an answer that is there as a whole, while its request has its seat; without waiting for a slow client."""
+    if request.seat is None or response.is_sent:
+        return
+    with contextlib.suppress(ConnectionError):  # a client that has left misses nothing
+        request.connection.send(request, response)
+        request.seat.leave_soon()
+        await _drain(request.connection)
+
+
+def chunk(piece: bytes) -> bytes:
+    """A piece as it goes over the wire in an answer whose length is not known."""
+    return b"%x\r\n%b\r\n" % (len(piece), piece)
+
+
+class ChunkStream:
+    """An answer without a known length, in chunks that are made before, since many may get the same ones.
+
+    A client of HTTP/1.0, which knows no chunks, gets them without their frames until the connection ends.
+    HEAD gets none.
+    """
+
+    __slots__ = ("_connection", "_has_body", "_is_framed", "_transport", "status")
+
+    def __init__(self, request: Request, headers: Mapping[str, str], *, status: int = 200) -> None:
+        """Begin the answer.
+
+        Raises:
+            ConnectionResetError: the client is gone.
+        """
+        leave_seat(request)
+        self.status = status
+        self._connection = request.connection
+        self._transport = request.connection.transport
+        self._is_framed = request.is_current
+        self._has_body = request.method != "HEAD"
+        framing = [("Transfer-Encoding", "chunked")] if self._is_framed else []
+        if not self._is_framed:
+            request.keeps_alive = False
+        sent = [*common_headers(request), *headers.items(), *framing]
+        self._transport.write(self._connection.complete_head(request, status, sent))
+
+    async def send(self, made: bytes) -> None:
+        """Send what `chunk` gave.
+
+        Raises:
+            ConnectionResetError: the client is gone or does not read.
+        """
+        transport = self._transport
+        if transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        if not self._has_body:
+            return
+        transport.write(made if self._is_framed else made.partition(b"\r\n")[2][:-2])
+        if transport.get_write_buffer_size() > _UNSENT_BYTES:
+            await _drain(self._connection)
+
+    def end(self) -> Response:
+        """End the answer, and give it."""
+        if self._is_framed and self._has_body:
+            self._connection.write(_LAST)
+        return Response(status=self.status, is_sent=True)
+
+
+async def send_whole(request: Request, body: bytes, *, status: int, headers: Mapping[str, str]) -> Response:
+    """Answer with a body that is there already: small ones at once, large ones in pieces."""
+    if len(body) < STREAM_FROM_BYTES or request.method == "HEAD":
+        return Response(status=status, body=body, headers=headers)
+    connection = request.connection
+    if request.seat is not None:
+        request.seat.leave_soon()
+    sent = [*common_headers(request), *headers.items(), ("Content-Length", str(len(body)))]
+    connection.write(connection.complete_head(request, status, sent))
+    view = memoryview(body)
+    for start in range(0, len(body), _PIECE_BYTES):
+        connection.transport.write(view[start : start + _PIECE_BYTES])
+        await _drain(connection)
+    return Response(status=status, is_sent=True)
+
+
+async def _drain(connection: Connection) -> None:
+    try:
+        async with asyncio.timeout(WRITE_TIMEOUT_S):
+            await connection.drain()
+    except TimeoutError as error:
+        raise ConnectionResetError("the client does not read") from error

@@ -1,0 +1,1 @@
+"""Kubernetes' protocol buffers for the built-in kinds, in requests and responses."""

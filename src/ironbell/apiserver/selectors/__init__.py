@@ -1,0 +1,1 @@
+"""Label and field selectors: their texts, and the predicates that they become."""

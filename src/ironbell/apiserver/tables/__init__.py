@@ -1,0 +1,1 @@
+"""Tables: how kubectl prints the objects of each kind."""

@@ -1,0 +1,95 @@
+"""What is said about an object when it is applied: warnings, which kubectl shows, and never a refusal.
+
+A Template that does not parse and a MAC address that two Hardware claim are told by their status too, later. Refusing
+them would make the outcome depend on the order in which objects are applied, and on this server's being there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.app.admission.warnings import deletion_warnings_of, warnings_of
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.servers.directory import HardwareDirectory, Match, normal_mac
+from ironbell.controllers.tink.template import Parse
+from ironbell.kube.decision import AnyKind
+
+Review: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[list[str]]]
+"""The new object, or the one that is to be deleted, to warnings about it."""
+
+
+def template_review(parse: Parse) -> Review:
+    """Whether a Template's text parses."""
+
+    async def review(document: Mapping[str, Any]) -> list[str]:
+        text = (document.get("spec") or {}).get("data") or ""
+        namespace = (document.get("metadata") or {}).get("namespace") or ""
+        try:
+            await parse(text, namespace)
+        except IronbellError as error:
+            return [f"spec.data: {error}"] if error.retry is Retry.NEVER else []  # its status will tell
+        return []
+
+    return review
+
+
+def ineffective_review(kind: AnyKind) -> Review:
+    """Whether fields of an object have no effect."""
+
+    async def review(document: Mapping[str, Any]) -> list[str]:
+        return warnings_of(kind.group, kind.plural, document)
+
+    return review
+
+
+async def hardware_deletion_review(document: Mapping[str, Any]) -> list[str]:
+    """Whether the Hardware that is to be deleted is in use or held."""
+    return deletion_warnings_of(document)
+
+
+def both(first: Review, second: Review) -> Review:
+    """The warnings of two reviews."""
+
+    async def review(document: Mapping[str, Any]) -> list[str]:
+        return [*await first(document), *await second(document)]
+
+    return review
+
+
+def hardware_review(directory: HardwareDirectory) -> Review:
+    """Whether another Hardware has one of its MAC addresses."""
+
+    async def review(document: Mapping[str, Any]) -> list[str]:
+        try:
+            hardware = HARDWARE.decode(msgspec.json.encode(document))
+        except msgspec.MsgspecError:
+            return []  # the schema has the say
+        return list(_claimed(hardware, directory))
+
+    return review
+
+
+def _claimed(hardware: Hardware, directory: HardwareDirectory) -> list[str]:
+    own = "/".join(hardware.key)
+    found = []
+    for number, interface in enumerate(hardware.spec.interfaces):
+        mac = normal_mac(interface.dhcp.mac) if interface.dhcp else ""
+        others = [name for name in _names(directory, mac) if name != own]
+        if others:
+            claimed = ", ".join(others)
+            found.append(
+                f"spec.interfaces[{number}].dhcp.mac: {mac} is also claimed by Hardware {claimed}; "
+                "none of them is served until only one has it"
+            )
+    return found
+
+
+def _names(directory: HardwareDirectory, mac: str) -> tuple[str, ...]:
+    lookup = directory.by_mac(mac) if mac else None
+    if lookup is None:
+        return ()
+    return ("/".join(lookup.hardware.key),) if isinstance(lookup, Match) else lookup.names

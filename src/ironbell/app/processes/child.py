@@ -1,0 +1,125 @@
+"""The child's side of `app.processes.children`: read the configuration, report, leave when told or when the parent is
+gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import resource
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+import uvloop
+
+from ironbell.app.processes.logs import configure_logging
+from ironbell.base.errors import IronbellError
+from ironbell.base.memory import tune_allocator
+
+C = TypeVar("C")
+OPEN_FILES = 65536
+
+_log = structlog.get_logger()
+
+
+class ConfigurationError(IronbellError):
+    """The parent's line is missing or malformed."""
+
+    reason = "InvalidConfiguration"
+
+
+def read_configuration(kind: type[C]) -> C:
+    """The configuration from the first line of standard input.
+
+    Raises:
+        ConfigurationError: no line, or not what was expected; started by hand, most likely.
+    """
+    line = sys.stdin.buffer.readline()
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except msgspec.MsgspecError as error:
+        raise ConfigurationError(
+            f"this process is started by `ironbell up`, with its configuration on standard input: {error}"
+        ) from error
+
+
+def report(event: str, **fields: Any) -> None:
+    """Tell the parent something."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(msgspec.json.encode({"event": event, **fields}) + b"\n")
+        sys.stdout.flush()
+
+
+def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -> int:
+    """Run a child process: `prepare` (reads the configuration, binds, drops privileges), then what it returns.
+
+    The coroutine is cancelled on SIGTERM, SIGINT, or when the parent is gone. Returns the exit status.
+    """
+    tune_allocator()
+    configure_logging(process=name)
+    raise_file_limit()
+    try:
+        main = prepare()
+        gc.set_threshold(50_000, 20, 50)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_until_told(main))
+    except (IronbellError, OSError) as error:
+        return _failed([error])
+    except BaseExceptionGroup as group:
+        expected, defects = group.split((IronbellError, OSError))
+        if defects is not None:
+            _log.exception("defect", exc_info=defects)
+        return _failed(list(leaves(expected or group)))
+    return 0
+
+
+def raise_file_limit(wanted: int = OPEN_FILES) -> None:
+    """Let this process have as many files open as it may, up to `wanted`: every machine at work is a connection, and
+    the usual limit of 1024 is there for programs that use select(2)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """The errors of a group, however deep."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
+
+
+def _failed(errors: Sequence[BaseException]) -> int:
+    why = "; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors))
+    _log.error("cannot go on", why=why)
+    report("failed", message=why)
+    return 1
+
+
+async def _until_told(main: Callable[[], Awaitable[None]]) -> None:
+    loop = asyncio.get_running_loop()
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    stdin = sys.stdin.fileno()
+    loop.add_reader(stdin, lambda: None if os.read(stdin, 4096) else told.set())
+    work = asyncio.ensure_future(main())
+    waiter = asyncio.create_task(told.wait())
+    try:
+        await asyncio.wait((work, waiter), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        loop.remove_reader(stdin)
+        waiter.cancel()
+        if not work.done():
+            work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+    if not work.cancelled():
+        work.result()

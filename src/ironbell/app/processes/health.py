@@ -1,0 +1,108 @@
+"""What a process says about itself over HTTP: `/healthz`, `/readyz` and `/metrics`.
+
+`/healthz` answers while the event loop runs. `/readyz` says 503 and which check fails, until every check holds.
+
+Source: kubernetes-sigs/controller-runtime: pkg/healthz, pkg/manager (paths).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from ironbell.api.client import ApiError
+from ironbell.app.processes.exposition import healthy, metrics
+from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import HEALTH_PORT
+from ironbell.kube.transport.http import HttpApi
+
+Check = Callable[[], Awaitable[str]]
+"""Why something is not ready; empty when it is."""
+
+PROBE_S = 2.0
+PROBE_AGE_S = 3.0
+SHUTDOWN_S = 0.5
+
+
+class AddressError(IronbellError):
+    """An address to serve on cannot be used."""
+
+    reason = "AddressUnusable"
+    retry = Retry.NEVER
+
+
+@dataclass
+class ApiReachable:
+    """Whether the API server answers us; asked at most every few seconds, however often we are asked."""
+
+    api: HttpApi
+    clock: Clock = field(default_factory=SystemClock)
+    _asked_s: float = float("-inf")
+    _why: str = "not asked yet"
+
+    async def __call__(self) -> str:
+        if self.clock.monotonic() - self._asked_s >= PROBE_AGE_S:
+            self._asked_s = self.clock.monotonic()
+            try:
+                async with asyncio.timeout(PROBE_S):
+                    await self.api.raw("GET", "/readyz", accept="*/*")
+                self._why = ""
+            except (ApiError, TimeoutError) as error:
+                self._why = str(error) or "no answer"
+        return self._why
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, `[HOST]:PORT` or `:PORT` (all addresses).
+
+    Raises:
+        AddressError: it is none of these.
+    """
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        if host:
+            ipaddress.ip_address(host)
+        if not colon or not 0 <= int(port) <= 65535:
+            raise ValueError
+    except ValueError:
+        raise AddressError(f"{text!r} must be ADDRESS:PORT, such as 127.0.0.1:{HEALTH_PORT}") from None
+    return host or "0.0.0.0", int(port)  # noqa: S104 - as the user wrote it
+
+
+@asynccontextmanager
+async def serving_health(address: str, checks: Mapping[str, Check]) -> AsyncIterator[int]:
+    """Serve while the block runs; the port is given. An empty address serves nothing.
+
+    Raises:
+        AddressError: it cannot be bound.
+    """
+    if not address:
+        yield 0
+        return
+    host, port = read_address(address)
+
+    async def ready(_request: web.Request) -> web.Response:
+        found = {name: await check() for name, check in checks.items()}
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in found.items()]
+        return web.Response(text="\n".join(lines) + "\n", status=503 if any(found.values()) else 200)
+
+    application = web.Application()
+    routes = {"/healthz": healthy, "/livez": healthy, "/readyz": ready, "/metrics": metrics}
+    application.add_routes([web.get(path, handler) for path, handler in routes.items()])
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise AddressError(f"--health-address {address}: {error.strerror}") from error
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()

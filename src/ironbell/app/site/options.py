@@ -1,0 +1,270 @@
+"""What `ironbell up` can be told, on the command line or in a file, and how the two are put together."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import GRPC_PORT, HTTP_PORT, TFTP_PORT
+from ironbell.base.textfile import TextFileError, read_text_file
+from ironbell.codec import goyaml
+from ironbell.codec.durations import SECOND, DurationError, parse_duration
+from ironbell.contract.servers import node_images
+from ironbell.contract.servers.boot_token import Identity
+from ironbell.contract.servers.identity import networks
+from ironbell.contract.servers.racks import INSTALLS_PER_RACK
+
+# options that may be given several times have a singular name on the command line
+_FILE_NAMES = {"console": "consoles", "kernel-argument": "kernel-arguments"}
+_PATHS = (
+    "data_dir",
+    "encryption_key_file",
+    "lab",
+    "osie_dir",
+    "ipxe_dir",
+    "node_images",
+    "token_auth_file",
+    "audit_log",
+    "simulate_faults",
+)
+_WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_]*")
+MOST_SIMULATED = 10_000
+SIMULATE_SPEEDS = ("instant", "real")
+SHORTEST_HISTORY_S = 60
+"""Clients that reconnect at once still find what they missed."""
+DHCP_MODES = ("reservation", "proxy", "auto-proxy", "off")
+
+
+class OptionsError(IronbellError):
+    """An option or a line of the configuration file is wrong."""
+
+    reason = "InvalidOptions"
+    retry = Retry.NEVER
+
+
+class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """All options; the names in a configuration file are those of the command line without the dashes in front."""
+
+    data_dir: str
+    encryption_key_file: str = ""
+    api_address: str = "127.0.0.1"
+    api_port: int = 0
+    token_auth_file: str = ""
+    audit_log: str = ""
+    history: str = "1h"
+    """How long changes are kept, as a duration of Go's."""
+    lab: str = ""
+    simulate: bool | int = False
+    """Whether to simulate; a number: with so many servers."""
+    simulate_speed: str = "instant"
+    simulate_faults: str = ""
+    simulate_for: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    interface: str = ""
+    advertise: str = ""
+    metadata_url: str = ""
+    installs_per_rack: int = INSTALLS_PER_RACK
+    identity: Identity = Identity.OWN
+    trusted_proxies: tuple[str, ...] = ()
+    dhcp: str = "reservation"
+    force: bool = False
+    http_port: int = HTTP_PORT
+    metadata_port: int = 0
+    metadata_by_instance_id: bool = False
+    tftp_port: int = TFTP_PORT
+    grpc_port: int = GRPC_PORT
+    workflow_http_port: int | None = None
+    """None: the port after `grpc_port`."""
+    osie_dir: str = ""
+    osie_url: str = ""
+    ipxe_dir: str = ""
+    node_images: str = ""
+    """Folder of images of nodes, which machines get that name no other."""
+    artefacts: dict[str, str] = {}
+    consoles: tuple[str, ...] = ()
+    kernel_arguments: tuple[str, ...] = ()
+    syslog_host: str = ""
+    user: str = ""
+    log: bool = False
+    """Whether a terminal shows the log instead of the screen."""
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.data_dir)
+
+    @property
+    def history_seconds(self) -> float:
+        """How long changes are kept, in seconds."""
+        return parse_duration(self.history) / SECOND
+
+    @property
+    def simulated_servers(self) -> int:
+        """How many servers are simulated; Cluster API's test provider is there with none as well."""
+        return 0 if isinstance(self.simulate, bool) else self.simulate
+
+    @property
+    def serves_machines(self) -> bool:
+        """Whether the servers toward machines run at all."""
+        return self.needs_root or bool(self.simulated_servers)
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether firmware is served: DHCP and TFTP have privileged ports."""
+        return bool(self.lab or self.interface)
+
+
+def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
+    """The file's values, overridden by what was given on the command line (None: not given).
+
+    Raises:
+        OptionsError: the file cannot be read, or an option has a wrong name, type or value.
+    """
+    values = _file_values(file) if file is not None else {}
+    values = {_FILE_NAMES.get(str(name), name): value for name, value in values.items()}
+    values |= {name.replace("_", "-"): value for name, value in given.items() if value is not None}
+    if values.get("dhcp") is False:  # YAML reads an unquoted `off` as a boolean
+        values["dhcp"] = "off"
+    if not values.get("data-dir"):
+        raise OptionsError("data-dir is missing: give --data-dir DIR, the folder that holds everything")
+    try:
+        options = msgspec.convert(values, UpOptions)
+    except msgspec.ValidationError as error:
+        raise OptionsError(f"{file or 'options'}: {error}") from error
+    return _at_home(_checked(options))
+
+
+def _file_values(file: Path) -> dict[str, Any]:
+    """The options of a configuration file.
+
+    Raises:
+        OptionsError: it cannot be read, is no mapping in YAML, or has an option that does not exist.
+    """
+    try:
+        loaded = goyaml.load(read_text_file(file, purpose="a configuration"))
+    except TextFileError as error:
+        raise OptionsError(f"--config: {error}") from error
+    except IronbellError as error:
+        raise OptionsError(f"--config: {file}: {error}") from error
+    if not isinstance(loaded, dict):
+        raise OptionsError(f"--config: {file} must be a mapping of option names to values")
+    known = {*UpOptions.__struct_encode_fields__, *_FILE_NAMES}
+    for name in loaded:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            remedy = f'Did you mean "{near[0]}"?' if near else "`ironbell up --help` shows all options."
+            raise OptionsError(f'--config: {file}: there is no option "{name}". {remedy}')
+    return loaded
+
+
+def _at_home(options: UpOptions) -> UpOptions:
+    """With `~` as the home folder: shells leave it alone in `--option=~/x`, and nobody else reads it in a file."""
+    paths = {name: _expanded(getattr(options, name)) for name in _PATHS}
+    artefacts = {name: _expanded(folder) for name, folder in options.artefacts.items()}
+    simulate_for = tuple(_expanded(path) for path in options.simulate_for)
+    return msgspec.structs.replace(options, **paths, artefacts=artefacts, simulate_for=simulate_for)
+
+
+def _checked(options: UpOptions) -> UpOptions:
+    if options.dhcp not in DHCP_MODES:
+        raise OptionsError(f"dhcp {options.dhcp!r} is unknown; use one of {', '.join(DHCP_MODES)}")
+    if options.lab and options.interface:
+        raise OptionsError("lab and interface exclude each other: the lab has a network of its own")
+    if options.simulate_for and not options.simulate:
+        raise OptionsError("simulate-for has no effect without simulate")
+    _check_simulated(options)
+    _check_history(options)
+    for name in options.artefacts:
+        artefact_name(name)
+        if options.node_images and name == node_images.FOLDER:
+            raise OptionsError(f"artefacts: the name {name!r} is taken by --node-images; choose another")
+    if options.node_images and not options.serves_machines:
+        raise OptionsError("node-images has no effect here: servers are served with --interface, --lab or --simulate N")
+    if options.without:
+        options = msgspec.structs.replace(options, without=_left_out(options.without))
+    if options.advertise and not _is_ipv4(options.advertise):
+        raise OptionsError(f"advertise: {options.advertise!r} is no IPv4 address")
+    try:
+        networks(options.trusted_proxies)
+    except ValueError as error:
+        raise OptionsError(f"trusted-proxies: {error}; give addresses or networks such as 10.0.0.0/8") from error
+    for name in ("api_port", "http_port", "metadata_port", "tftp_port", "grpc_port"):
+        if not 0 <= getattr(options, name) <= 65535:
+            raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
+    if not 0 <= (options.workflow_http_port or 0) <= 65535:
+        raise OptionsError("workflow-http-port must be between 0 and 65535")
+    return options
+
+
+def _check_simulated(options: UpOptions) -> None:
+    servers = options.simulated_servers
+    if not isinstance(options.simulate, bool) and not 1 <= servers <= MOST_SIMULATED:
+        raise OptionsError(f"simulate must be between 1 and {MOST_SIMULATED} servers, or nothing for no servers")
+    if servers and options.needs_root:
+        other = "lab" if options.lab else "interface"
+        raise OptionsError(f"simulate with servers and {other} exclude each other: simulated ones are on the loopback")
+    if options.simulate_speed not in SIMULATE_SPEEDS:
+        known = ", ".join(SIMULATE_SPEEDS)
+        raise OptionsError(f"simulate-speed {options.simulate_speed!r} is unknown; use one of {known}")
+    if options.simulate_faults and not servers:
+        raise OptionsError("simulate-faults has no effect without servers: say how many with simulate")
+
+
+def _check_history(options: UpOptions) -> None:
+    try:
+        seconds = options.history_seconds
+    except DurationError as error:
+        raise OptionsError(f"history: {options.history!r} is not a duration; write it as 1h or 30m") from error
+    if seconds < SHORTEST_HISTORY_S:
+        raise OptionsError(f"history: {options.history!r} is too short; keep at least {SHORTEST_HISTORY_S} s")
+
+
+def _left_out(words: Sequence[str]) -> tuple[str, ...]:
+    """The components' proper names."""
+    # it knows the controllers and what they may do: too much to import for those who leave nothing out
+    from ironbell.app.components import Role, UnknownComponentError, components_named
+
+    try:
+        components = components_named(words)
+    except UnknownComponentError as error:
+        raise OptionsError(f"without: {error}") from error
+    for component in components:
+        if component.role is not Role.CONTROLLERS:
+            raise OptionsError(
+                f"without: {component.name} has no controllers; servers toward machines run with interface or lab only"
+            )
+    return tuple(component.name for component in components)
+
+
+def artefact_name(name: str) -> str:
+    """The same name.
+
+    Raises:
+        OptionsError: it cannot be a URL folder of its own.
+    """
+    if not _WORD.fullmatch(name):
+        raise OptionsError(f"artefacts: {name!r} must be letters, digits and dashes; it becomes a URL folder")
+    if name in {"t", "ipxe", "metadata", "nocloud", "reports", "osie", "tootles"}:
+        raise OptionsError(f"artefacts: the name {name!r} is taken; choose another")
+    return name
+
+
+def _expanded(path: str) -> str:
+    try:
+        return str(Path(path).expanduser()) if path.startswith("~") else path
+    except RuntimeError as error:
+        raise OptionsError(f"{path}: there is no such home folder; write the path without ~") from error
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True

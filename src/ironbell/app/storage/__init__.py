@@ -1,0 +1,1 @@
+"""Backups of a site: the archive, the restore, and the rotation of the key that encrypts Secrets."""

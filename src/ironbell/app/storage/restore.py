@@ -1,0 +1,168 @@
+"""Bringing a site back from a backup.
+
+Everything is taken out and checked beside the site before anything of the site is touched; then files change places by
+rename, the database last. What was there before is kept in a folder of its own. A crash in between leaves a folder that
+refuses to start as if nothing had been there (see `apiserver.store.guards`), and restoring once more goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbell.apiserver.store import guards
+from ironbell.apiserver.store.copying import check_database, move_revision_on
+from ironbell.apiserver.store.keys import KeyFile, Keyring
+from ironbell.app.site.data_folder import CREDENTIALS, DATABASE, KEY_FILE, locked
+from ironbell.app.site.restored import NOTE, write_note
+from ironbell.app.storage.archive import Manifest, extract, reading
+from ironbell.app.storage.backup import Stage
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError, Retry
+
+REVISION_STEP = 1_000_000_000
+"""More revisions than a site makes between a backup and its restore."""
+_WORK = ".restore."
+
+
+class RestoreError(IronbellError):
+    """A site cannot be brought back from a backup; nothing of it was changed."""
+
+    reason = "RestoreFailed"
+    retry = Retry.NEVER
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreOptions:
+    """What to bring back and where."""
+
+    source: Path
+    folder: Path
+    key_file: Path | None = None
+    """Where the site's keys are, if not in the data folder."""
+    overwrite: bool = False
+    revision_step: int = REVISION_STEP
+    trusts_records: bool = False
+    """Nothing was claimed, installed or given back since the backup: hold no server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was brought back."""
+
+    manifest: Manifest
+    revision: int
+    """Where the site goes on."""
+    kept: Path | None
+    """Where the earlier files are."""
+
+
+def restore_backup(options: RestoreOptions, *, clock: Clock, stage: Stage) -> Restored:
+    """Bring a site back; blocks.
+
+    Raises:
+        RestoreError: there is a site already, or a key is missing.
+        DataFolderError: a site runs there.
+        ArchiveError: the backup is damaged.
+        StorageError: its database is, or files of the site cannot be used.
+        OSError: a file cannot be written.
+    """
+    folder, database = options.folder, options.folder / DATABASE
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(folder):
+        lock = guards.hold(database)
+        try:
+            if guards.size_of(database) and not options.overwrite:
+                raise RestoreError(
+                    f"{folder} holds a site already: choose another --data-dir, or give --force to replace it (its "
+                    "files are kept aside)"
+                )
+            for stale in folder.glob(_WORK + "*"):  # of one that was killed
+                shutil.rmtree(stale)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=_WORK) as work:
+                return _restore(options, Path(work), lock, clock=clock, stage=stage)
+        finally:
+            os.close(lock)
+
+
+def _restore(options: RestoreOptions, work: Path, lock: int, *, clock: Clock, stage: Stage) -> Restored:
+    folder = options.folder
+    with reading(options.source) as (manifest, archive):
+        extract(options.source, manifest, archive, work, stage("taking out"))
+    key_file = KeyFile(options.key_file or folder / KEY_FILE)
+    present = key_file.read()
+    ring = _keys(options, manifest, key_file, present, work)
+    finding = check_database(work / DATABASE, ring, stage("checking"))
+    if finding.problems or finding.locked:
+        raise RestoreError(f"the database in {options.source} is damaged: {(*finding.problems, 'unreadable rows')[0]}")
+    revision = move_revision_on(work / DATABASE, options.revision_step)
+    kept = _put_aside(folder, work, clock)
+    if ring is not None and ring != present:
+        key_file.write(ring)
+    for name in CREDENTIALS:
+        if (work / name).exists():
+            (work / name).rename(folder / name)
+    if options.trusts_records:
+        (folder / NOTE).unlink(missing_ok=True)
+    else:
+        write_note(folder, manifest.created, clock)
+    guards.mark_made(lock)
+    (work / DATABASE).rename(folder / DATABASE)
+    _sync(folder)
+    return Restored(manifest, revision, kept)
+
+
+def _keys(
+    options: RestoreOptions, manifest: Manifest, key_file: KeyFile, present: Keyring | None, work: Path
+) -> Keyring | None:
+    """The keys that the site will have: its own, and those in the backup behind them."""
+    packed = KeyFile(work / KEY_FILE).read()
+    ring = present.with_more(packed.keys) if present and packed else present or packed
+    known = {key.id.hex() for key in ring.keys} if ring is not None else set()
+    if missing := [name for name in manifest.encryption_keys if name not in known]:
+        raise RestoreError(
+            f"the Secrets in {options.source} are encrypted with the key {', '.join(missing)}, which is neither in it "
+            f"nor in {key_file.path}: put the key file there, or name its place with --encryption-key-file"
+        )
+    return ring
+
+
+def _put_aside(folder: Path, work: Path, clock: Clock) -> Path | None:
+    """Move what will be replaced into a folder of its own; the database goes first, so that no other database is ever
+    beside its write-ahead log."""
+    database = folder / DATABASE
+    names = [DATABASE, guards.wal_of(database).name, f"{DATABASE}-shm"]
+    names += [name for name in CREDENTIALS if (work / name).exists()]
+    there = [name for name in names if (folder / name).exists()]
+    if not there:
+        return None
+    kept = _new_folder(folder, clock)
+    for name in there:
+        (folder / name).rename(kept / name)
+    _sync(folder)
+    return kept
+
+
+def _new_folder(folder: Path, clock: Clock) -> Path:
+    stem = f"replaced-{clock.now():%Y%m%dT%H%M%SZ}"
+    number = 1
+    while True:
+        kept = folder / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            kept.mkdir(mode=0o700)
+        except FileExistsError:
+            number += 1
+        else:
+            return kept
+
+
+def _sync(folder: Path) -> None:
+    """Make renames survive a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,155 @@
+"""Turns what machines were served into log lines and Events on their Hardware, and remembers the last step there.
+
+The boot services call it from the event loop; nothing here waits. When an installed system reports that it is up,
+the moment is also kept as an annotation of the Hardware, since Events expire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from ironbell.api.client import ApiError
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.base.clock import Clock, rfc3339
+from ironbell.base.repeats import Repeats
+from ironbell.codec.dhcp import MessageType
+from ironbell.contract.servers.boot_progress import BootEvent, BootStage
+from ironbell.contract.servers.claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
+from ironbell.contract.servers.directory import HardwareDirectory, Match
+from ironbell.kube.client import Client
+from ironbell.kube.decision import Emit
+from ironbell.kube.manager.events import EventRecorder
+from ironbell.provisioner.installed_system import SystemFailure, decoded, encoded
+from ironbell.services.dhcp.answers import Reply
+from ironbell.services.dhcp.problems import Problem
+
+_log = structlog.get_logger()
+
+WRITE_TIMEOUT_S = 10.0
+WRITE_PAUSE_S = 1.0
+FINAL_CODES = {400, 403, 404, 422}
+"""Answers that another try would get again."""
+
+
+@dataclass
+class BootRecorder:
+    """The observer of all boot services. `run` writes annotations until cancelled."""
+
+    directory: HardwareDirectory
+    events: EventRecorder
+    client: Client
+    clock: Clock
+    _changes: dict[tuple[str, str], dict[str, str | None]] = field(default_factory=dict)
+    """Annotations that are still to be stored, by namespace and name; None removes one."""
+    _noted: asyncio.Event = field(default_factory=asyncio.Event)
+    _repeats: Repeats = field(default_factory=Repeats)
+
+    def __call__(self, event: BootEvent) -> None:
+        self._log(event)
+        self._emit(event.namespace, event.name, event.stage.value, event.message, warning=event.is_warning)
+        if event.stage is BootStage.INSTALLED:
+            self._note(event, {INSTALLED_SYSTEM_UP: rfc3339(self.clock.now())})
+        elif event.failed:
+            self._note_failure(event)
+        elif event.stage is BootStage.SCRIPT and (reported := self._reported(event)):
+            # the machine is on its way into the in-memory OS: what was installed is about to go
+            self._note(event, dict.fromkeys(reported))
+
+    def _log(self, event: BootEvent) -> None:
+        hardware, stage = f"{event.namespace}/{event.name}", event.stage.value
+        skipped = self._repeats.skipped((hardware, stage), self.clock.monotonic())
+        if skipped is not None:
+            log, more = _log.warning if event.is_warning else _log.info, {"skipped": skipped} if skipped else {}
+            log("boot", hardware=hardware, stage=stage, message=event.message, **more)
+
+    def on_dhcp_reply(self, reply: Reply) -> None:
+        """A lease, or a netboot that was refused. Offers are only logged by the server."""
+        if not reply.hardware or reply.kind is not MessageType.ACK:
+            return
+        namespace, _, name = reply.hardware.partition("/")
+        address = reply.packet.yiaddr
+        if reply.refusal:
+            message = f"{address} leased; netboot refused: {reply.refusal}"
+            self(BootEvent(BootStage.REFUSED, namespace, name, message))
+        else:
+            extra = f", boot file {reply.boot_file}" if reply.boot_file else ""
+            self(BootEvent(BootStage.LEASE, namespace, name, f"{address} leased{extra}"))
+
+    def on_dhcp_problem(self, problem: Problem) -> None:
+        """Something that keeps Hardware from being served."""
+        for hardware in problem.hardware:
+            namespace, _, name = hardware.partition("/")
+            self._emit(namespace, name, problem.reason, problem.message, warning=True)
+
+    def on_tftp(self, address: str, path: str, size: int) -> None:
+        """A file went out over TFTP."""
+        found = self.directory.by_ip(address)
+        if isinstance(found, Match):
+            meta = found.hardware.metadata
+            name = path.rsplit("/", 1)[-1]
+            self(BootEvent(BootStage.BINARY, meta.namespace, meta.name, f"{name} over TFTP ({size} bytes)"))
+
+    def _note(self, event: BootEvent, annotations: Mapping[str, str | None]) -> None:
+        self._changes.setdefault((event.namespace, event.name), {}).update(annotations)
+        self._noted.set()
+
+    def _note_failure(self, event: BootEvent) -> None:
+        """Keep the failure of a system that was never up. What fails at a later boot is no matter of its bootstrap."""
+        known = self._known(event)
+        if known.get(INSTALLED_SYSTEM_UP):
+            return
+        new = SystemFailure(rfc3339(self.clock.now()), event.failed, event.message, list(event.output))
+        old = decoded(known.get(INSTALLED_SYSTEM_FAILED) or "")
+        self._note(event, {INSTALLED_SYSTEM_FAILED: encoded(old.merged(new) if old is not None else new)})
+
+    def _reported(self, event: BootEvent) -> list[str]:
+        """Which annotations about the installed system there are."""
+        known = self._known(event)
+        return [name for name in (INSTALLED_SYSTEM_UP, INSTALLED_SYSTEM_FAILED) if known.get(name)]
+
+    def _known(self, event: BootEvent) -> Mapping[str, str | None]:
+        """The annotations as they will be once everything is stored."""
+        found = self.directory.get(event.namespace, event.name)
+        stored = found.metadata.annotations if found is not None else {}
+        return {**stored, **self._changes.get((event.namespace, event.name), {})}
+
+    async def run(self) -> None:
+        """Keep the annotations: the latest of each Hardware, tried until it is stored or can never be."""
+        while True:
+            await self._noted.wait()
+            self._noted.clear()
+            for key, change in list(self._changes.items()):
+                annotations = dict(change)
+                if await self._store(key, annotations):
+                    self._stored(key, annotations)
+            if self._changes:
+                await asyncio.sleep(WRITE_PAUSE_S)
+                self._noted.set()
+
+    def _stored(self, key: tuple[str, str], annotations: Mapping[str, str | None]) -> None:
+        """Forget what is stored, unless it has changed since."""
+        left = {name: value for name, value in self._changes[key].items() if annotations.get(name, "") != value}
+        if left:
+            self._changes[key] = left
+        else:
+            del self._changes[key]
+
+    async def _store(self, key: tuple[str, str], annotations: Mapping[str, str | None]) -> bool:
+        """Whether the annotations need no further try."""
+        body = {"metadata": {"annotations": annotations}}
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                await self.client.merge_patch(HARDWARE, *key, body=body)
+        except (ApiError, TimeoutError) as error:
+            _log.warning("report not stored", hardware="/".join(key), why=str(error) or "no answer")
+            return isinstance(error, ApiError) and error.code in FINAL_CODES
+        return True
+
+    def _emit(self, namespace: str, name: str, reason: str, message: str, *, warning: bool) -> None:
+        uid = self.directory.uid_of(namespace, name)
+        kind = "Warning" if warning else "Normal"
+        self.events.emit(Emit(HARDWARE, namespace, name, uid, reason=reason, message=message, type=kind))

@@ -1,0 +1,166 @@
+"""What the two processes toward machines have in common: `boot` (DHCP, TFTP, HTTP boot, metadata) and `workflow`
+(gRPC, action logs).
+
+In this order: read the configuration, enter the network namespace (lab), look for foreign DHCP servers, bind all
+sockets (or take over those of a predecessor that died), become an ordinary user inside the service's folder, and only
+then read the first packet.
+From there on a process reaches the API over the local socket with its own token, which it has read before and the other
+one cannot read, and holds no state but action logs; it may be killed at any moment, and the other one goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from ironbell.api.client import Api
+from ironbell.app.processes.child import read_configuration, report, run_child
+from ironbell.app.processes.kept_sockets import hand_up, inherited
+from ironbell.app.processes.privileges import drop_privileges, enter_network_namespace, named_account
+from ironbell.app.wire.config import API_SOCKET, SMEE, WireConfig
+from ironbell.app.wire.sockets import WireSocketError, WireSockets, adopted, open_sockets
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ownfolder import OwnFolder
+from ironbell.base.ports import DHCP_CLIENT_PORT, bind_problem
+from ironbell.kube.transport.connection import Connection, GivenToken
+from ironbell.kube.transport.http import HttpApi
+
+_log = structlog.get_logger()
+
+
+_MOST_TOKEN = 4096
+
+
+class TokenError(IronbellError):
+    """A process has no token for the API that is good."""
+
+    reason = "NoToken"
+    retry = Retry.NEVER
+
+
+class ForeignDhcpServerError(IronbellError):
+    """Another server hands out addresses on the interface."""
+
+    reason = "ForeignDhcpServer"
+    retry = Retry.NEVER
+
+
+class Serve(Protocol):
+    """Serves machines until cancelled; calls `on_ready` once all of them are answered."""
+
+    async def __call__(
+        self, config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]
+    ) -> None: ...
+
+
+def run_server(name: str, serve: Serve, token_file: str) -> int:
+    """Run one of the processes as a child of `ironbell up`; the exit status."""
+    return run_child(name, lambda: prepare(serve, token_file))
+
+
+def prepare(serve: Serve, token_file: str) -> Callable[[], Awaitable[None]]:
+    """Everything that needs root; what is returned needs none and serves until cancelled."""
+    configuration = read_configuration(WireConfig)
+    if configuration.network_namespace:
+        enter_network_namespace(Path(configuration.network_namespace))
+    sockets = bound_or_adopted(configuration)
+    with OwnFolder.open(Path(configuration.folder)) as folder:
+        sockets = sockets.with_logs(folder)
+        token = _read_token(folder, token_file)
+    become_ordinary(configuration)
+    report("bound", uid=os.geteuid(), **sockets.ports())
+    return lambda: _serve(configuration, sockets, serve, token)
+
+
+def _read_token(folder: OwnFolder, name: str) -> str:
+    """What `core` has put there for this process.
+
+    Raises:
+        TokenError: nothing.
+    """
+    found = folder.read(name, limit=_MOST_TOKEN)
+    if found is None:
+        raise TokenError(f"there is no token in {folder.path / name}; `ironbell up` puts one there at its next start")
+    return found[0].decode("utf-8", "replace")
+
+
+def bound_or_adopted(configuration: WireConfig) -> WireSockets:
+    """The sockets: a predecessor's, where a supervisor has kept them, else new ones.
+
+    Raises:
+        WireSocketError, SocketError, ForeignDhcpServerError: a port cannot be had, or another server has the network.
+    """
+    sockets = adopted(inherited(), configuration)
+    if sockets is None:
+        gives_addresses = SMEE in configuration.serves and configuration.dhcp_mode == "reservation"
+        if gives_addresses and configuration.interface and not configuration.force:
+            refuse_beside_others(configuration.interface)
+        sockets = open_sockets(configuration)
+    hand_up(sockets.by_name())
+    return sockets
+
+
+def refuse_beside_others(interface: str) -> None:
+    """Look for other DHCP servers.
+
+    Raises:
+        ForeignDhcpServerError: there is one.
+        WireSocketError: something else, such as a DHCP client, has the port.
+    """
+    # the workflow service's process has no use for them
+    from ironbell.services.dhcp.probe import probe_for_servers
+    from ironbell.services.dhcp.sockets import SocketError
+
+    try:
+        found = asyncio.run(probe_for_servers(interface))
+    except SocketError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        task = f'look for other DHCP servers on interface "{interface}"'
+        remedy = "give the interface a static address, or skip this with --force"
+        problem = bind_problem(error.__cause__, task=task, protocol="udp", port=DHCP_CLIENT_PORT, remedy=remedy)
+        raise WireSocketError(problem) from error
+    if found:
+        servers = ", ".join(str(address) for address in found)
+        raise ForeignDhcpServerError(
+            f"another DHCP server answers on {interface} ({servers}); use --dhcp proxy beside it, --dhcp off, "
+            "or --force to hand out addresses all the same"
+        )
+
+
+def become_ordinary(configuration: WireConfig) -> None:
+    """Enter the service's folder and give up root. Relative paths work from there even below folders of root's."""
+    account = named_account(configuration.user)
+    os.chdir(configuration.folder)
+    os.umask(0o077)
+    drop_privileges(account)
+    _log.info("privileges dropped", account=account.name, uid=account.uid)
+
+
+async def _serve(configuration: WireConfig, sockets: WireSockets, serve: Serve, token: str) -> None:
+    given = GivenToken(token)
+    try:
+        async with (
+            HttpApi(Connection("http://localhost", token=given, socket=API_SOCKET)) as api,
+            asyncio.TaskGroup() as group,
+        ):
+            ready = partial(report, "ready", **sockets.ports())
+            group.create_task(serve(configuration, sockets, api, on_ready=ready), name="servers")
+            group.create_task(_end_when_refused(given), name="token")
+    finally:
+        sockets.close()
+
+
+async def _end_when_refused(token: GivenToken) -> None:
+    """
+    Raises:
+        TokenError: the token is no good any more; whoever starts this process again gives it another one.
+    """
+    await token.refused.wait()
+    raise TokenError("the Kubernetes API does not know this process's token any more")

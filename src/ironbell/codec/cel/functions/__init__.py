@@ -1,0 +1,1 @@
+"""Functions and macros of CEL: the standard ones, and those that Kubernetes adds."""

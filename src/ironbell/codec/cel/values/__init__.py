@@ -1,0 +1,1 @@
+"""Values of CEL: their types, equality, order and arithmetic."""

@@ -1,0 +1,194 @@
+"""What control plane providers agree to say, by both contracts.
+
+Source: kubernetes-sigs/cluster-api: internal/contract/controlplane.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.infrastructure import Endpoint, endpoint
+from ironbell.contract.clusters.references import V1BETA1, ObjectReference
+from ironbell.contract.clusters.versions import find_version, is_newer
+from ironbell.contract.fields import at, flag_at, maps_at, number_at, text_at
+
+
+@dataclass(frozen=True, slots=True)
+class VersionCount:
+    """How many machines have a version."""
+
+    version: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """A control plane object of any kind."""
+
+    body: Mapping[str, Any]
+    contract: str
+
+    @classmethod
+    def of(cls, external: External) -> ControlPlane:
+        """Raises `NotFoundError` if there is none."""
+        return cls(external.found[1].body, external.contract)
+
+    @property
+    def initialized_field(self) -> str:
+        """The field that says so."""
+        return "status.initialized" if self.contract == V1BETA1 else "status.initialization.controlPlaneInitialized"
+
+    @property
+    def initialized(self) -> bool:
+        """Whether the control plane takes requests. Callers remember that it was True."""
+        return flag_at(self.body, *self.initialized_field.split(".")) or False
+
+    @property
+    def denies_initialized(self) -> bool:
+        """Whether the control plane object reports false, and not only nothing: it takes back what it reported."""
+        return flag_at(self.body, *self.initialized_field.split(".")) is False
+
+    @property
+    def ready(self) -> bool:
+        """`status.ready` (v1beta1 contract)."""
+        return flag_at(self.body, "status", "ready") or False
+
+    @property
+    def externally_managed(self) -> bool:
+        """Whether it runs on no Machines of the cluster."""
+        return flag_at(self.body, "status", "externalManagedControlPlane") or False
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return endpoint(self.body)
+
+    @property
+    def version(self) -> str:
+        """The version that is wanted."""
+        return text_at(self.body, "spec", "version")
+
+    @property
+    def versions(self) -> tuple[VersionCount, ...]:
+        """Versions that run, the oldest first; of one that only says `status.version` that."""
+        found = tuple(
+            VersionCount(text_at(item, "version"), number_at(item, "replicas") or 0)
+            for item in maps_at(self.body, "status", "versions")
+        )
+        single = text_at(self.body, "status", "version")
+        return found or ((VersionCount(single, 0),) if single else ())
+
+    @property
+    def current_version(self) -> str:
+        """The oldest version that runs; empty while there is none."""
+        return self.versions[0].version if self.versions else ""
+
+    @property
+    def is_provisioning(self) -> bool:
+        """Whether no version runs yet."""
+        return not self.current_version
+
+    @property
+    def is_upgrading(self) -> bool:
+        """Whether a version runs that is older than the wanted one."""
+        wanted = find_version(self.version)
+        running = [find_version(count.version) for count in self.versions]
+        return wanted is not None and any(version is not None and is_newer(wanted, version) for version in running)
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether it has a number of replicas at all."""
+        return self.replicas is not None
+
+    @property
+    def replicas(self) -> int | None:
+        """The wanted number."""
+        return number_at(self.body, "spec", "replicas")
+
+    @property
+    def status_replicas(self) -> int | None:
+        return number_at(self.body, "status", "replicas")
+
+    @property
+    def ready_replicas(self) -> int | None:
+        return number_at(self.body, "status", "readyReplicas")
+
+    @property
+    def available_replicas(self) -> int | None:
+        """In the v1beta1 contract what is left of the wanted number."""
+        if self.contract == V1BETA1:
+            wanted = self.replicas
+            return None if wanted is None else wanted - (number_at(self.body, "status", "unavailableReplicas") or 0)
+        return number_at(self.body, "status", "availableReplicas")
+
+    @property
+    def up_to_date_replicas(self) -> int | None:
+        name = "updatedReplicas" if self.contract == V1BETA1 else "upToDateReplicas"
+        return number_at(self.body, "status", name)
+
+    @property
+    def is_scaling(self) -> bool:
+        """Whether any of its numbers is not the wanted one."""
+        wanted = self.replicas
+        if wanted is None:
+            return False
+        counts = (self.status_replicas, self.up_to_date_replicas, self.ready_replicas, self.available_replicas)
+        return any(count != wanted for count in counts)
+
+    @property
+    def selector(self) -> str:
+        return text_at(self.body, "status", "selector")
+
+    @property
+    def rollout_after(self) -> str:
+        """RFC 3339; empty if not set."""
+        if self.contract == V1BETA1:
+            return text_at(self.body, "spec", "rolloutAfter")
+        return text_at(self.body, "spec", "rollout", "after")
+
+    @property
+    def infrastructure_template(self) -> ObjectReference | None:
+        """The template of its machines' infrastructure."""
+        path = self.infrastructure_path
+        name = text_at(self.body, *path, "name")
+        if not name:
+            return None
+        if self.contract == V1BETA1:
+            group = text_at(self.body, *path, "apiVersion").rpartition("/")[0]
+        else:
+            group = text_at(self.body, *path, "apiGroup")
+        return ObjectReference(group, text_at(self.body, *path, "kind"), name)
+
+    @property
+    def infrastructure_path(self) -> tuple[str, ...]:
+        """Where the reference to that template is."""
+        inner = ("infrastructureRef",) if self.contract == V1BETA1 else ("spec", "infrastructureRef")
+        return ("spec", "machineTemplate", *inner)
+
+    @property
+    def readiness_gates(self) -> Sequence[Mapping[str, Any]]:
+        return maps_at(self.body, "spec", "machineTemplate", *self._machine_spec, "readinessGates")
+
+    @property
+    def taints(self) -> Sequence[Mapping[str, Any]]:
+        return maps_at(self.body, "spec", "machineTemplate", *self._machine_spec, "taints")
+
+    @property
+    def has_machines(self) -> bool:
+        """Whether it makes Machines from a template."""
+        return at(self.body, "spec", "machineTemplate") is not None
+
+    @property
+    def _machine_spec(self) -> tuple[str, ...]:
+        return () if self.contract == V1BETA1 else ("spec",)
+
+    @property
+    def failure_reason(self) -> str:
+        """Why it will never be what it should (v1beta1 contract)."""
+        return text_at(self.body, "status", "failureReason")
+
+    @property
+    def failure_message(self) -> str:
+        return text_at(self.body, "status", "failureMessage")

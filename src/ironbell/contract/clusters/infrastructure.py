@@ -1,0 +1,139 @@
+"""What infrastructure providers agree to say: clusters, machines and their templates, by both contracts.
+
+Source: kubernetes-sigs/cluster-api: internal/contract/infrastructure_{cluster,machine,machine_template}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironbell.api.cluster.cluster import FailureDomain
+from ironbell.api.cluster.common import MachineAddress
+from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.references import V1BETA1
+from ironbell.contract.fields import at, flag_at, map_at, maps_at, number_at, text_at, texts_at
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where an API server is reached; valid with both."""
+
+    host: str = ""
+    port: int = 0
+
+    @property
+    def is_valid(self) -> bool:
+        return bool(self.host and self.port)
+
+
+@dataclass(frozen=True, slots=True)
+class _Provided:
+    body: Mapping[str, Any]
+    contract: str
+
+    @property
+    def provisioned_field(self) -> str:
+        """The field that says so."""
+        return "status.ready" if self.contract == V1BETA1 else "status.initialization.provisioned"
+
+    @property
+    def provisioned(self) -> bool:
+        """Whether it was made for good. Never goes back to False by contract; callers remember that it was True."""
+        return flag_at(self.body, *self.provisioned_field.split(".")) or False
+
+    @property
+    def failure_reason(self) -> str:
+        """Why it will never be what it should (v1beta1 contract)."""
+        return text_at(self.body, "status", "failureReason")
+
+    @property
+    def failure_message(self) -> str:
+        return text_at(self.body, "status", "failureMessage")
+
+
+@dataclass(frozen=True, slots=True)
+class InfrastructureCluster(_Provided):
+    """An InfraCluster."""
+
+    @classmethod
+    def of(cls, external: External) -> InfrastructureCluster:
+        """Raises `NotFoundError` if there is none."""
+        return cls(external.found[1].body, external.contract)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return endpoint(self.body)
+
+    @property
+    def failure_domains(self) -> tuple[FailureDomain, ...]:
+        """Sorted by name; a map in the v1beta1 contract, a list in v1beta2."""
+        if isinstance(at(self.body, "status", "failureDomains"), list):
+            named = [(text_at(item, "name"), item) for item in maps_at(self.body, "status", "failureDomains")]
+        else:
+            named = list(map_at(self.body, "status", "failureDomains").items())
+        return tuple(
+            FailureDomain(
+                name=name,
+                control_plane=flag_at(item, "controlPlane") or False,
+                attributes=texts_at(item, "attributes"),
+            )
+            for name, item in sorted(named, key=lambda pair: pair[0])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InfrastructureMachine(_Provided):
+    """An InfraMachine."""
+
+    @classmethod
+    def of(cls, external: External) -> InfrastructureMachine:
+        """Raises `NotFoundError` if there is none."""
+        return cls(external.found[1].body, external.contract)
+
+    @property
+    def provider_id(self) -> str:
+        return text_at(self.body, "spec", "providerID")
+
+    @property
+    def addresses(self) -> tuple[MachineAddress, ...]:
+        return tuple(
+            MachineAddress(type=text_at(item, "type"), address=text_at(item, "address"))
+            for item in maps_at(self.body, "status", "addresses")
+        )
+
+    @property
+    def failure_domain(self) -> str:
+        """Where the machine is; in `status` by the contract, still read from `spec`."""
+        return text_at(self.body, "status", "failureDomain") or text_at(self.body, "spec", "failureDomain")
+
+    @property
+    def interruptible(self) -> bool:
+        """Whether the machine may be taken away at any time."""
+        return flag_at(self.body, "status", "interruptible") or False
+
+
+@dataclass(frozen=True, slots=True)
+class InfrastructureMachineTemplate:
+    """An InfraMachineTemplate's promises about machines made from it, for scaling from zero."""
+
+    body: Mapping[str, Any]
+
+    @property
+    def capacity(self) -> dict[str, str]:
+        return texts_at(self.body, "status", "capacity")
+
+    @property
+    def architecture(self) -> str:
+        return text_at(self.body, "status", "nodeInfo", "architecture")
+
+    @property
+    def operating_system(self) -> str:
+        return text_at(self.body, "status", "nodeInfo", "operatingSystem")
+
+
+def endpoint(body: Mapping[str, Any]) -> Endpoint:
+    """`spec.controlPlaneEndpoint` of an InfraCluster or a control plane."""
+    path = ("spec", "controlPlaneEndpoint")
+    return Endpoint(text_at(body, *path, "host"), number_at(body, *path, "port") or 0)

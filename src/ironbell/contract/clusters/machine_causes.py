@@ -1,0 +1,113 @@
+"""What keeps Machines from being available, as conditions of their owners report it. Pure.
+
+Only causes that do not end by themselves are reported: progress is on the Machine alone, so that it changes nothing
+above. The lines have the form of upstream's conditions, `* Machine NAME: MESSAGE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.meta import Condition
+from ironbell.contract.causes import Weight, heaviest, weight_of
+from ironbell.contract.clusters.machine_failure import terminal_failure
+from ironbell.contract.conditions.aggregate import named
+from ironbell.contract.conditions.merge import indented
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.finalizers import is_deleting
+
+POWERED_ON: Final = "PoweredOn"
+"""Ours, on an infrastructure's machine and on its Machine: whether the server of a Machine that was installed is on."""
+_SHOWN: Final = 3
+_MOST_CHARACTERS: Final = 1024
+_OF_PROVIDERS: Final = ("InfrastructureReady", POWERED_ON, "BootstrapConfigReady")
+_HOLDS_DELETION: Final = frozenset(
+    {"ForeignJob", "ForeignTemplate", "ForeignWorkflow", "HardwareHeld", "HardwareNotConfirmed"}
+)
+"""Reasons of an infrastructure's machine that is being deleted; others may be of the time before."""
+_NODE_TROUBLE: Final = frozenset({"NodeNotHealthy", "NodeHealthyUnknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a Machine is not available."""
+
+    message: str
+    weight: Weight
+
+
+def cause_of(machine: Machine) -> Cause | None:
+    """Return the root cause of a Machine that is not available, or not deleted; None if it is under way."""
+    if is_deleting(machine):
+        found = find_condition(machine.status.conditions, "InfrastructureReady")
+        holds = found is not None and found.status == "False" and found.reason in _HOLDS_DELETION
+        return Cause(_message(found), Weight.NEEDS_HELP) if found is not None and holds else None
+    return heaviest(_causes(machine), lambda cause: cause.weight)
+
+
+def cause_lines(machines: Sequence[Machine]) -> list[str]:
+    """Lines for a condition of the Machines' owner: heaviest cause first, Machines by cause."""
+    causes = [(machine.metadata.name, cause) for machine in machines if (cause := cause_of(machine)) is not None]
+    groups: dict[tuple[Weight, str], list[str]] = {}
+    for name, cause in causes:
+        groups.setdefault((cause.weight, cause.message), []).append(name)
+    ordered = sorted(groups.items(), key=lambda group: (-group[0][0], -len(group[1]), min(group[1])))
+    lines = [f"* {named('Machine', sorted(names))}:{indented(message)}" for (_, message), names in ordered[:_SHOWN]]
+    rest = sum(len(names) for _, names in ordered[_SHOWN:])
+    return [*lines, f"And {rest} {'Machine' if rest == 1 else 'Machines'} with other issues"] if rest else lines
+
+
+def said_once(lines: Sequence[str]) -> list[str]:
+    """Leave out causes of Machines that an earlier line has already: two conditions may report the same one."""
+    said: set[tuple[str, ...]] = set()
+    kept: list[str] = []
+    for block in _blocks("\n".join(lines).split("\n")):
+        text = tuple(line.strip() for line in block)
+        if text in said and text[0].startswith("* Machine"):
+            continue
+        said.add(text)
+        kept += block
+    return kept
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Each cause of a Machine with the deeper lines below it, and each other line."""
+    block: list[str] = []
+    for line in lines:
+        if block and block[0].lstrip().startswith("* Machine") and _depth(line) > _depth(block[0]):
+            block.append(line)
+            continue
+        if block:
+            yield block
+        block = [line]
+    if block:
+        yield block
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _causes(machine: Machine) -> Iterator[Cause]:
+    failure = terminal_failure(machine)
+    if failure:
+        yield Cause(_shortened(failure), Weight.NEEDS_HELP)
+    conditions = machine.status.conditions
+    for type_ in _OF_PROVIDERS:
+        found = find_condition(conditions, type_)
+        if found is not None and found.status == "False" and weight_of(found.reason) is Weight.NEEDS_HELP:
+            yield Cause(_message(found), Weight.NEEDS_HELP)
+    node = find_condition(conditions, "NodeHealthy")
+    if machine.status.node_ref.name and node is not None and node.reason in _NODE_TROUBLE:
+        yield Cause(_message(node), Weight.WAITING)
+
+
+def _message(found: Condition) -> str:
+    return _shortened(found.message or found.reason)
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _MOST_CHARACTERS else f"{message[: _MOST_CHARACTERS - 1]}…"

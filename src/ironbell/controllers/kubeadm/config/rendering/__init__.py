@@ -1,0 +1,1 @@
+"""Bootstrap data: cloud-init documents and kubeadm's configuration from a KubeadmConfig. Pure."""

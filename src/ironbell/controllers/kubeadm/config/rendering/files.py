@@ -1,0 +1,197 @@
+"""Files and users of a KubeadmConfig, with what they refer to filled in.
+
+Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/{kubeadmconfig_controller,template}.go.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec import gotemplate, goyaml
+from ironbell.codec.gotemplate.builtins import BUILTINS
+from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
+from ironbell.codec.gotemplate.meter import metered
+from ironbell.contract.clusters.versions import parse_version
+from ironbell.controllers.kubeadm.config.rendering.kubeadm import Spec
+from ironbell.controllers.kubeadm.config.rendering.userdata import Part, WriteFile
+from ironbell.kube.decision import Fields
+
+TEMPLATE: Final = "Template"
+RENDERED_BYTES: Final = 1 << 20
+EXEC_API: Final = "client.authentication.k8s.io/v1"
+
+Contents: TypeAlias = Mapping[str, Mapping[str, bytes]]
+"""By name of a Secret in the KubeadmConfig's namespace and key."""
+
+
+class FileError(IronbellError):
+    """A file or user cannot be made of what the spec says. The message names the field, never a content."""
+
+    reason, retry = "FileUnusable", Retry.BACKOFF
+
+
+def secret_names(spec: Spec) -> frozenset[str]:
+    """The Secrets that files and users refer to."""
+    return frozenset(reference["name"] for _, reference in _references(spec) if reference.get("name"))
+
+
+def has_templates(spec: Spec) -> bool:
+    """Whether the control plane's version is needed."""
+    return any(file.get("contentFormat") == TEMPLATE for file in spec.get("files", ()))
+
+
+def resolved_files(spec: Spec, contents: Contents, control_plane_version: str) -> list[WriteFile]:
+    """The files with their contents.
+
+    Args:
+        spec: the whole spec.
+        contents: what the Secrets hold that files refer to.
+        control_plane_version: for templates; empty if it is not known.
+
+    Raises:
+        FileError: a Secret lacks a key, a value is no text, a template does not render.
+    """
+    data = _template_data(control_plane_version) if has_templates(spec) else {}
+    with metered(BRIEF_STEPS, BRIEF_SECONDS):
+        return [_resolved(number, file, contents, data) for number, file in enumerate(spec.get("files", ()))]
+
+
+def resolved_users(spec: Spec, contents: Contents) -> list[Part]:
+    """The users with their passwords.
+
+    Raises:
+        FileError: a Secret lacks a key, or a value is no text.
+    """
+    found: list[Part] = []
+    for number, user in enumerate(spec.get("users", ())):
+        reference = user.get("passwdFrom", {}).get("secret")
+        if reference:
+            password = _content(f"spec.users[{number}].passwdFrom.secret", reference, contents)
+            user = {name: value for name, value in user.items() if name != "passwdFrom"} | {"passwd": password}
+        found.append(user)
+    return found
+
+
+def plain_file(file: Part) -> WriteFile:
+    """A file whose content stands in the spec."""
+    return WriteFile(
+        file.get("path", ""),
+        file.get("content", ""),
+        owner=file.get("owner", ""),
+        permissions=file.get("permissions", ""),
+        encoding=file.get("encoding", ""),
+        append=file.get("append"),
+    )
+
+
+def discovery_file(spec: Spec) -> list[WriteFile]:
+    """The kubeconfig by which a machine finds its cluster, where the spec gives one.
+
+    Raises:
+        FileError: the authority's data is no base 64 of text.
+    """
+    file: Spec = spec.get("joinConfiguration", {}).get("discovery", {}).get("file", {})
+    kubeconfig: Spec = file.get("kubeConfig", {})
+    if not kubeconfig:
+        return []
+    given: Spec = kubeconfig.get("cluster", {})
+    cluster: Fields = {"server": given.get("server", "")}
+    for ours, theirs in _CLUSTER_FIELDS:
+        if given.get(theirs):
+            cluster[ours] = given[theirs]
+    document = {
+        "clusters": [{"name": "default", "cluster": cluster}],
+        "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
+        "current-context": "default",
+        "users": [{"name": "default", "user": _discovery_user(kubeconfig.get("user", {}))}],
+    }
+    text = goyaml.dump(document, go_exact=True)
+    return [WriteFile(file.get("kubeConfigPath", ""), text, owner="root:root", permissions="0640")]
+
+
+_CLUSTER_FIELDS: Final = (
+    ("tls-server-name", "tlsServerName"),
+    ("insecure-skip-tls-verify", "insecureSkipTLSVerify"),
+    ("certificate-authority-data", "certificateAuthorityData"),
+    ("proxy-url", "proxyURL"),
+)
+
+
+def _discovery_user(user: Spec) -> Fields:
+    found: Fields = {}
+    if provider := user.get("authProvider"):
+        found["auth-provider"] = {"name": provider.get("name", ""), "config": provider.get("config")}
+    if given := user.get("exec"):
+        environment = [{"name": env.get("name", ""), "value": env.get("value", "")} for env in given.get("env", ())]
+        found["exec"] = {
+            "apiVersion": given.get("apiVersion") or EXEC_API,
+            "args": given.get("args"),
+            "command": given.get("command", ""),
+            "env": environment or None,
+            "interactiveMode": "Never",
+            "provideClusterInfo": bool(given.get("provideClusterInfo")),
+        }
+    return found
+
+
+def _references(spec: Spec) -> Iterator[tuple[str, Spec]]:
+    for section, field in (("files", "contentFrom"), ("users", "passwdFrom")):
+        for number, item in enumerate(spec.get(section, ())):
+            if reference := item.get(field, {}).get("secret"):
+                yield f"spec.{section}[{number}].{field}.secret", reference
+
+
+def missing_references(spec: Spec, there: frozenset[str]) -> Sequence[str]:
+    """What is wrong with references to Secrets of which only these exist."""
+    return [
+        f"{field} names Secret {reference.get('name', '')}, which does not exist; create it"
+        for field, reference in _references(spec)
+        if reference.get("name", "") not in there
+    ]
+
+
+def _resolved(number: int, file: Part, contents: Contents, data: Fields) -> WriteFile:
+    reference = file.get("contentFrom", {}).get("secret")
+    if reference:
+        file = {**file, "content": _content(f"spec.files[{number}].contentFrom.secret", reference, contents)}
+    if file.get("contentFormat") != TEMPLATE:
+        return plain_file(file)
+    try:
+        text = gotemplate.render(file.get("content", ""), data, functions=BUILTINS, output_cap=RENDERED_BYTES)
+    except gotemplate.TemplateError as error:
+        raise FileError(f"spec.files[{number}] ({file.get('path', '')}): {error}") from None
+    return plain_file({**file, "content": text})
+
+
+def _content(field: str, reference: Spec, contents: Contents) -> str:
+    name, key = reference.get("name", ""), reference.get("key", "")
+    if name not in contents:
+        raise FileError(f"{field} names Secret {name}, which does not exist; create it")
+    if key not in contents[name]:
+        raise FileError(f"{field} names key {key!r}, which Secret {name} does not have; add it")
+    try:
+        return contents[name][key].decode()
+    except UnicodeDecodeError:
+        raise FileError(f"{field}: key {key!r} of Secret {name} holds no UTF-8 text; encode it") from None
+
+
+def _template_data(version: str) -> Fields:
+    if not version:
+        return {"controlPlane": None}
+    return {"controlPlane": {"version": f"v{parse_version(version)}"}}
+
+
+def decoded(data: Mapping[str, str], secret: str) -> dict[str, bytes]:
+    """The values of a Secret.
+
+    Raises:
+        FileError: one is no base 64.
+    """
+    try:
+        return {key: base64.b64decode(value, validate=True) for key, value in data.items()}
+    except binascii.Error:
+        raise FileError(f"Secret {secret} holds a value that is no base 64") from None

@@ -1,0 +1,1 @@
+"""Conditions of a control plane and of its Machines, computed from what is known. Pure."""

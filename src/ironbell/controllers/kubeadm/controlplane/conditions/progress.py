@@ -1,0 +1,138 @@
+"""Conditions of a control plane about what it is doing: rolling out, scaling, going. Pure.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/status.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from ironbell.api.cluster.machine import Machine
+from ironbell.controllers.kubeadm.controlplane.conditions.marks import WARNING, LegacyMark, Mark
+from ironbell.controllers.kubeadm.controlplane.machines.creating import Failed
+from ironbell.controllers.kubeadm.controlplane.machines.preflight import Preflight
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, listed, moment, names
+from ironbell.controllers.kubeadm.controlplane.names import MACHINE_DELETING, MachineCondition
+
+_STALE: Final = timedelta(minutes=15)
+_LONG_DRAIN: Final = timedelta(minutes=5)
+_DELAYS: Final = (
+    ("cannot evict pod as it would violate the pod's disruption budget.", "PodDisruptionBudgets"),
+    ("deletionTimestamp set, but still not removed from the Node", "Pods not terminating"),
+    ("failed to evict Pod", "Pod eviction errors"),
+    ("waiting for completion", "Pods not completed yet"),
+)
+
+
+def rolling_out(machines: Sequence[Machine]) -> Mark:
+    """Whether Machines are being replaced, and why; a change of version is told first."""
+    outdated = [c for c in (condition(m, MachineCondition.UP_TO_DATE) for m in machines) if c and c.status == "False"]
+    if not outdated:
+        return Mark("False", "NotRollingOut")
+    lines = {line for found in outdated for line in found.message.split("\n") if line}
+    ordered = sorted(lines, key=lambda line: (not line.startswith("* Version"), line))
+    return Mark("True", "RollingOut", "\n".join([f"Rolling out {len(outdated)} not up-to-date replicas", *ordered]))
+
+
+def creation_obstacles(plane: ControlPlane, *, template_missing: bool, failed: Failed | None) -> list[str]:
+    """What keeps Machines from being created until somebody changes something."""
+    template = plane.kcp.spec.machine_template.spec.infrastructure_ref.kind
+    missing = [f"{template} does not exist"] if template_missing else []
+    return [*missing, *([failed.told] if failed else [])]
+
+
+def scaling_up(
+    plane: ControlPlane, preflight: Preflight, *, template_missing: bool, failed: Failed | None = None
+) -> Mark:
+    """Whether Machines are to come, and what is in the way."""
+    if plane.kcp.spec.replicas is None:
+        return Mark("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")
+    current, desired = len(plane.machines), 0 if plane.deleting else plane.desired
+    reasons = creation_obstacles(plane, template_missing=template_missing, failed=failed)
+    if current >= desired:
+        # a rollout makes one more than there are to be
+        why = reasons[0] if reasons else ""
+        return Mark("False", "NotScalingUp", f"Scaling up would be blocked because {why}" if why else "")
+    lines = [*preflight.lines, *(f"* {reason}" for reason in reasons)]
+    return Mark("True", "ScalingUp", _blocked(f"Scaling up from {current} to {desired} replicas", lines))
+
+
+def scaling_down(plane: ControlPlane, preflight: Preflight, now: datetime) -> Mark:
+    """Whether Machines are to go, and what is in the way."""
+    if plane.kcp.spec.replicas is None:
+        return Mark("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")
+    current, desired = len(plane.machines), 0 if plane.deleting else plane.desired
+    if current <= desired:
+        return Mark("False", "NotScalingDown")
+    stale = stale_machines(plane.machines, now)
+    lines = [*preflight.lines, *([f"* {stale}"] if stale else [])]
+    return Mark("True", "ScalingDown", _blocked(f"Scaling down from {current} to {desired} replicas", lines))
+
+
+def _blocked(message: str, lines: Sequence[str]) -> str:
+    return "\n".join([f"{message} is blocked because:", *lines]) if lines else message
+
+
+def stale_machines(machines: Sequence[Machine], now: datetime) -> str:
+    """Machines that take long to go, and what likely holds them up; empty if there are none."""
+    stale = [m for m in machines if (since := moment(m.metadata.deletion_timestamp)) and now - since > _STALE]
+    if not stale:
+        return ""
+    told = "\n".join(_drain_message(machine, now) for machine in stale)
+    delays = [word for sign, word in _DELAYS if sign in told]
+    noun, verb = ("Machine", "is") if len(stale) == 1 else ("Machines", "are")
+    message = f"{noun} {listed(names(stale))} {verb} in deletion since more than 15m"
+    return f"{message}, delay likely due to {', '.join(delays)}" if delays else message
+
+
+def _drain_message(machine: Machine, now: datetime) -> str:
+    deleting, deletion = condition(machine, MACHINE_DELETING), machine.status.deletion
+    if deleting is None or (deleting.status, deleting.reason) != ("True", "DrainingNode") or deletion is None:
+        return ""
+    since = moment(deletion.node_drain_start_time)
+    return deleting.message if since is not None and now - since > _LONG_DRAIN else ""
+
+
+def not_remediated(unhealthy: Sequence[Machine]) -> Mark:
+    """No Machine is ours to remediate; those that somebody else is to remediate are told."""
+    if not unhealthy:
+        return Mark("False", "NotRemediating")
+    noun, verb = ("Machine", "is") if len(unhealthy) == 1 else ("Machines", "are")
+    told = f"{noun} {listed(names(unhealthy))} {verb} not healthy (not to be remediated by KubeadmControlPlane)"
+    return Mark("False", "NotRemediating", told)
+
+
+def up_to_date(plane: ControlPlane, machine: Machine) -> Mark:
+    """Whether a Machine is what the control plane wants."""
+    reasons = plane.outdated.get(machine.metadata.name)
+    if reasons is not None:
+        return Mark("False", "NotUpToDate", "\n".join(f"* {reason}" for reason in reasons))
+    info = machine.status.node_info
+    if info is not None and info.kubelet_version and info.kubelet_version != machine.spec.version:
+        told = f"* Node.status.nodeInfo.kubeletVersion {info.kubelet_version}, {machine.spec.version} required"
+        return Mark("False", "Updating", told)
+    return Mark("True", "UpToDate")
+
+
+def resized(plane: ControlPlane, ready: int) -> LegacyMark | None:
+    """The v1beta1 condition about the number of Machines; None leaves it as it is."""
+    current, desired = len(plane.machines), plane.desired
+    if current < desired:
+        message = f"Scaling up control plane to {desired} replicas (actual {current})"
+        return LegacyMark("False", WARNING, "ScalingUp", message)
+    if current > desired:
+        message = f"Scaling down control plane to {desired} replicas (actual {current})"
+        return LegacyMark("False", WARNING, "ScalingDown", message)
+    return LegacyMark("True") if ready == current else None
+
+
+def spec_up_to_date(plane: ControlPlane, *, known: bool) -> LegacyMark | None:
+    """The v1beta1 condition about a rollout, which is there from the first one on."""
+    outdated = len(plane.needs_rollout)
+    if outdated:
+        rest = len(plane.machines) - outdated
+        message = f"Rolling {outdated} replicas with outdated spec ({rest} replicas up to date)"
+        return LegacyMark("False", WARNING, "RollingUpdateInProgress", message)
+    return LegacyMark("True") if known else None

@@ -1,0 +1,1 @@
+"""Decisions about a control plane's Machines: which are created, replaced, remediated and deleted. Pure."""

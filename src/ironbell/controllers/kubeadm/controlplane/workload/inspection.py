@@ -1,0 +1,177 @@
+"""How much is known of the inside of a cluster, and which facts a decision needs. Pure.
+
+Nodes are pushed. Pods and etcd are asked about seldom while all is well, often while something happens; and nothing is
+taken away or added on the word of an answer that is older than `ACT_ON_S`.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane
+(reconcileControlPlaneAndMachinesConditions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, Final
+
+from ironbell.base.clock import rfc3339
+from ironbell.controllers.kubeadm.controlplane.model import Inside, moment
+from ironbell.controllers.kubeadm.controlplane.names import ConditionType
+from ironbell.controllers.kubeadm.controlplane.observed import Asked, Facts, Observed
+from ironbell.controllers.kubeadm.controlplane.workload.questions import CALM_S
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Fact, Need
+from ironbell.workload.access import NotConnected
+from ironbell.workload.etcd import EtcdUnreachableError
+from ironbell.workload.questions import PUSHED_S, NodeView
+
+BUSY_S: Final = 10.0
+ACT_ON_S: Final = 20.0
+"""Answers no older than this are good enough to add or take away Machines by."""
+INITIALIZED_S: Final = 5.0
+_GRACE: Final = timedelta(minutes=5)
+_ATTEMPTS: Final = 5
+
+
+class InspectionState(Enum):
+    """How much of the inside is known."""
+
+    NOT_INITIALIZED = "not initialized"
+    """There is no cluster to inspect yet."""
+    CONNECTING = "connecting"
+    """The first connection is being opened; reported conditions stay."""
+    DOWN = "down"
+    """The connection was lost a short while ago; reported conditions stay."""
+    LOST = "lost"
+    """The connection has been lost for so long that conditions become Unknown."""
+    WAITING = "waiting"
+    """Answers are pending; reported conditions stay."""
+    COMPLETE = "complete"
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """The inside of a cluster, as far as it is known."""
+
+    state: InspectionState
+    message: str = ""
+    inside: Inside = field(default_factory=Inside)
+    fresh: bool = False
+    """Whether it is fresh enough to act on."""
+    again: datetime | None = None
+    """When more can be said even if nothing changes."""
+
+
+def inspect(observed: Observed, now: datetime) -> Inspection:
+    """What is known of the inside of the cluster."""
+    kcp = observed.kcp
+    initialized = find_condition(kcp.status.conditions, ConditionType.INITIALIZED)
+    if not kcp.status.initialization.control_plane_initialized or initialized is None or initialized.status != "True":
+        return Inspection(InspectionState.NOT_INITIALIZED, "Waiting for Cluster control plane to be initialized")
+    facts = observed.facts
+    state = facts.connection.value if facts.connection is not None else None
+    if state is None or (
+        not state.connected and state.last_probe_success is None and state.consecutive_failures < _ATTEMPTS
+    ):
+        return Inspection(InspectionState.CONNECTING, "Remote connection not established yet")
+    if not state.healthy:
+        last = state.last_probe_success
+        since = max(filter(None, (last, moment(initialized.last_transition_time))), default=now)
+        message = f"Last successful probe at {rfc3339(last)}" if last is not None else ""
+        if now - since > _GRACE:
+            return Inspection(InspectionState.LOST, message)
+        if not state.connected:
+            return Inspection(InspectionState.DOWN, message, again=since + _GRACE)
+    return _inside(observed, facts, now)
+
+
+def _inside(observed: Observed, facts: Facts, now: datetime) -> Inspection:
+    asked = observed.asked
+    managed = asked is not None and asked.components.etcd
+    asked_for: list[Fact[Any] | None] = [*facts.nodes.values(), *facts.unnamed.values()]
+    pending = [fact for fact in asked_for if _is_pending(fact)]
+    if facts.nodes and (_is_pending(facts.components) or (managed and _is_pending(facts.etcd))):
+        pending.append(None)
+    if pending:
+        return Inspection(InspectionState.WAITING, "Waiting for answers from the workload cluster")
+    nodes: dict[str, NodeView] = {}
+    nodes_error = ""
+    for name, fact in facts.nodes.items():
+        if fact is not None and fact.error is not None:
+            nodes_error = fact.error.message
+        if fact is not None and fact.value is not None:
+            nodes[name] = fact.value
+    for found in facts.unnamed.values():
+        # one that two nodes claim is nobody's
+        if found is not None and found.value is not None and len(found.value) == 1:
+            nodes[found.value[0].name] = found.value[0]
+    components, etcd = facts.components, facts.etcd
+    return Inspection(
+        InspectionState.COMPLETE,
+        inside=Inside(
+            nodes,
+            nodes_error,
+            _good(components),
+            components.error.message if components is not None and components.error is not None else "",
+            _good(etcd) if managed else None,
+            _etcd_error(etcd) if managed else "",
+            {name: fact.value for name, fact in facts.strangers.items() if fact is not None and _is_answered(fact)},
+        ),
+        fresh=_fresh(components, now) and (not managed or _fresh(etcd, now)),
+    )
+
+
+def _is_pending(fact: Fact[Any] | None) -> bool:
+    """Whether an answer is still to come; that there is no connection is told by the connection itself."""
+    if fact is None or isinstance(fact.error, NotConnected):
+        return True
+    return fact.at is None and fact.error is None
+
+
+def _is_answered(fact: Fact[Any]) -> bool:
+    return fact.at is not None and fact.error is None
+
+
+def _good(fact: Fact[Any] | None) -> Any:
+    """The answer, unless asking has failed since."""
+    return None if fact is None or fact.error is not None else fact.value
+
+
+def _fresh(fact: Fact[Any] | None, now: datetime) -> bool:
+    return fact is not None and fact.error is None and fact.fresh(now, ACT_ON_S)
+
+
+def _etcd_error(fact: Fact[Any] | None) -> str:
+    if fact is None or fact.error is None:
+        return ""
+    if isinstance(fact.error, EtcdUnreachableError):
+        return f"Failed to connect to etcd: {fact.error.message}"
+    return f"Failed to get etcd members: {fact.error.message}"
+
+
+def needs(asked: Asked, facts: Facts, *, initialized: bool, busy: bool) -> list[Need[Any]]:
+    """What is to be known from now on. While there is no connection nothing but that it comes is waited for.
+
+    Args:
+        asked: the questions.
+        facts: what is known.
+        initialized: whether the control plane is; before, only that is asked.
+        busy: whether something happens, or is wrong.
+    """
+    found: list[Need[Any]] = [Need(asked.connection, PUSHED_S)]
+    state = facts.connection.value if facts.connection is not None else None
+    if state is None or not state.connected:
+        return found
+    if not initialized:
+        return [*found, Need(asked.kubeadm_config, INITIALIZED_S)]
+    nodes: Mapping[str, Any] = asked.nodes
+    found += [Need(question, PUSHED_S) for question in (*nodes.values(), *asked.unnamed.values())]
+    found += [Need(question, PUSHED_S) for question in asked.strangers.values()]
+    if not nodes:
+        return found
+    age_s = BUSY_S if busy else CALM_S
+    found.append(Need(asked.components, age_s))
+    if asked.components.etcd:
+        found.append(Need(asked.etcd, age_s, timeout_s=60.0))
+    return found

@@ -1,0 +1,296 @@
+"""Facts: what is outside Kubernetes and was asked about, kept with its age and error.
+
+Each controller has a book. A question is asked once however many keys need it, few at a time, each for a bounded time;
+when the answer or the error arrives, all keys that need it come back. Keys say what they need anew in each decision:
+what nobody needs any more is asked no more, and forgotten when the book is full.
+
+A question about an object, or about something that belongs to one, contains the object's uid: what is known of a
+deleted object is never read for its successor of the same name. Whoever reads a fact states how old it may be: an
+answer that nobody has needed for a while is not trusted because it happens to be there.
+
+Failure modes: a question that fails is asked again with backoff, from one second up to the age that is still good
+enough; the last good answer stays readable up to the age that the reader accepts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import structlog
+
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import Randomness
+from ironbell.kube.decision import Fact, Key, Need, Question
+from ironbell.kube.manager import metrics
+from ironbell.kube.manager.backoff import Backoff
+from ironbell.kube.reconciler import Askers
+
+V = TypeVar("V")
+AT_ONCE = 64
+"""Questions in flight per controller."""
+KEPT = 4096
+"""Answers kept that nobody needs at the moment."""
+_REFRESH = 0.75
+"""The part of its age at which an answer is renewed: deciders then see no gap while the new one is on its way."""
+
+log = structlog.get_logger()
+
+
+class QuestionTimeoutError(IronbellError):
+    """There was no answer in time."""
+
+    reason = "QuestionTimeout"
+
+
+class UnansweredError(IronbellError):
+    """Asking ended in a defect of the asker."""
+
+    reason = "InternalError"
+
+
+@dataclass(slots=True)
+class _Entry:
+    fact: Fact[Any] | None = None
+    needs: dict[Key, Need[Any]] = field(default_factory=dict)
+    failures: int = 0
+    asking: bool = False
+    due: bool = False
+    """Whether it is to be asked again now, however good what is known may be."""
+    edition: int = 0
+    """Grows when what is known is declared outdated: an answer that was asked for before does not count."""
+    timer: asyncio.TimerHandle | None = None
+    timer_due_s: float = 0.0
+    """When the timer fires, by the clock."""
+
+
+class FactBook:
+    """The facts of one controller."""
+
+    def __init__(
+        self, controller: str, askers: Askers, *, clock: Clock, randomness: Randomness, notify: Callable[[Key], None]
+    ) -> None:
+        self._controller = controller
+        self._askers = askers
+        self._clock = clock
+        self._randomness = randomness
+        self._notify = notify
+        self._backoff_base_s = 1.0
+        self._entries: dict[Question[Any], _Entry] = {}
+        self._idle: OrderedDict[Question[Any], None] = OrderedDict()
+        self._by_key: dict[Key, tuple[Need[Any], ...]] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._held = metrics.facts_held.labels(controller)
+
+    def get(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
+        """What is known, if it is at most this old (None: of any age). What is too old is asked again at once when
+        somebody needs it."""
+        entry = self._entries.get(question)
+        if entry is None or entry.fact is None:
+            return None
+        if max_age_s is None:
+            return entry.fact
+        now = self._clock.now()
+        found = entry.fact.within(now, max_age_s)
+        if found is None:
+            self._expire(question, entry)
+        elif found.error_at is not None and not entry.needs and now - found.error_at > timedelta(seconds=max_age_s):
+            # An error that nobody has asked about since is as old as the answer.
+            self._expire(question, entry)
+            return None
+        return found
+
+    def declare(self, key: Key, needs: Sequence[Need[Any]]) -> None:
+        """What a key needs from now on, in place of what it needed before; asks for what is not known well enough."""
+        before = self._by_key.pop(key, ())
+        if not needs and not before:
+            return
+        wanted = {need.question for need in needs}
+        for need in before:
+            if need.question not in wanted:
+                self._release(key, need.question)
+        if needs:
+            self._by_key[key] = tuple(needs)
+        for need in needs:
+            entry = self._entries.setdefault(need.question, _Entry())
+            self._idle.pop(need.question, None)
+            entry.needs[key] = need
+            self._hasten(need.question, entry, need)
+        self._held.set(len(self._entries))
+
+    def outdate(self, question: Question[Any]) -> None:
+        """Forget what is known, because something changed it; who needs it gets a new answer."""
+        entry = self._entries.get(question)
+        if entry is None:
+            return
+        entry.fact = None
+        entry.failures = 0
+        entry.edition += 1
+        if entry.needs:
+            self._schedule(question, entry)
+
+    def renew(self, question: Question[Any]) -> None:
+        """Ask again at once, because there is a newer answer; what is known stays readable until that has come."""
+        entry = self._entries.get(question)
+        if entry is None:
+            return
+        entry.failures = 0
+        entry.edition += 1
+        entry.due = True
+        if entry.needs:
+            self._schedule(question, entry)
+        else:
+            entry.fact = None
+
+    async def close(self) -> None:
+        """End all questions in flight. Cancellation point."""
+        for entry in self._entries.values():
+            if entry.timer is not None:
+                entry.timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _expire(self, question: Question[Any], entry: _Entry) -> None:
+        """Have it asked again; by whoever needs it next if nobody does now."""
+        if entry.asking or entry.due:
+            return
+        entry.failures = 0
+        entry.due = True
+        if entry.needs:
+            self._schedule(question, entry)
+
+    def _release(self, key: Key, question: Question[Any]) -> None:
+        entry = self._entries[question]
+        entry.needs.pop(key, None)
+        if entry.needs:
+            return
+        if entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None
+        self._idle[question] = None
+        while len(self._idle) > KEPT:
+            forgotten, _ = self._idle.popitem(last=False)
+            del self._entries[forgotten]
+
+    def _schedule(self, question: Question[Any], entry: _Entry) -> None:
+        if entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None
+        if entry.asking or not entry.needs:
+            return
+        self._start_in(question, entry, min(self._due_in_s(entry, need) for need in entry.needs.values()))
+
+    def _hasten(self, question: Question[Any], entry: _Entry, need: Need[Any]) -> None:
+        """Ask as early as one need wants it, if that is earlier than it is to be asked anyhow. Looks at no other need:
+        there may be thousands, and each comes by here whenever its key is looked at."""
+        if entry.asking:
+            return
+        wait_s = self._due_in_s(entry, need)
+        if entry.timer is None or self._clock.monotonic() + wait_s < entry.timer_due_s:
+            self._start_in(question, entry, wait_s)
+
+    def _start_in(self, question: Question[Any], entry: _Entry, wait_s: float) -> None:
+        if entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None
+        if wait_s <= 0:
+            self._start(question, entry)
+        else:
+            entry.timer_due_s = self._clock.monotonic() + wait_s
+            entry.timer = asyncio.get_running_loop().call_later(wait_s, self._fire, question)
+
+    def _due_in_s(self, entry: _Entry, need: Need[Any]) -> float:
+        """In how many seconds the question is to be asked for the sake of one need."""
+        fact, now = entry.fact, self._clock.now()
+        if fact is None or entry.due:
+            return 0.0
+        if fact.error_at is not None and entry.failures:
+            delay_s = Backoff(self._backoff_base_s, max(need.max_age_s, self._backoff_base_s)).delay_s(
+                entry.failures, self._randomness
+            )
+            return delay_s - (now - fact.error_at).total_seconds()
+        if fact.at is None or fact.known_since is None:
+            return 0.0
+        if need.newer_than is not None and fact.at < need.newer_than:
+            return (need.newer_than - now).total_seconds()
+        return need.max_age_s * _REFRESH - (now - fact.known_since).total_seconds()
+
+    def _fire(self, question: Question[Any]) -> None:
+        entry = self._entries[question]
+        entry.timer = None
+        if not entry.asking and entry.needs:
+            self._start(question, entry)
+
+    def _start(self, question: Question[Any], entry: _Entry) -> None:
+        entry.asking = True
+        task = asyncio.get_running_loop().create_task(
+            self._ask(question, entry), name=f"{self._controller} asks {type(question).__name__}"
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, question: Question[Any], entry: _Entry) -> None:
+        async with self._slots:
+            timeout_s = min((need.timeout_s for need in entry.needs.values()), default=0.0)
+            if timeout_s <= 0:
+                entry.asking = False
+                return
+            edition, asked_at = entry.edition, self._clock.now()
+            entry.due = False
+            try:
+                value, error = await self._answer(question, timeout_s), None
+            except IronbellError as failure:
+                value, error = None, failure
+            except Exception:
+                # An asker's defect must not end the others.
+                log.exception("asking failed", controller=self._controller, question=type(question).__name__)
+                value, error = (
+                    None,
+                    _unread(question, f"an unexpected error; the log of {self._controller} has it"),
+                )
+        entry.asking = False
+        if entry.edition != edition:
+            self._schedule(question, entry)
+            return
+        answered = Fact(value, asked_at, answered_at=self._clock.now())
+        self._note(entry, answered if error is None else self._failed(entry, error))
+        if error is not None:
+            metrics.facts_failed.labels(self._controller, type(question).__name__).inc()
+        for key in list(entry.needs):
+            self._notify(key)
+
+    async def _answer(self, question: Question[Any], timeout_s: float) -> Any:
+        metrics.facts_asked.labels(self._controller, type(question).__name__).inc()
+        try:
+            asker = self._askers[type(question)]
+        except KeyError:
+            raise _unread(question, f"{self._controller} was started without access to it") from None
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await asker(question)
+        except TimeoutError as error:
+            message = f"{_subject(question)} could not be read: no answer within {timeout_s:g} s"
+            raise QuestionTimeoutError(message) from error
+
+    def _failed(self, entry: _Entry, error: IronbellError) -> Fact[Any]:
+        known = entry.fact or Fact(None, None)
+        return Fact(known.value, known.at, error, self._clock.now(), known.answered_at)
+
+    def _note(self, entry: _Entry, fact: Fact[Any]) -> None:
+        entry.fact = fact
+        entry.failures = 0 if fact.error is None else entry.failures + 1
+
+
+def _unread(question: Question[Any], cause: str) -> UnansweredError:
+    return UnansweredError(f"{_subject(question)} could not be read: {cause}")
+
+
+def _subject(question: Question[Any]) -> str:
+    return question.subject[0].upper() + question.subject[1:]

@@ -1,0 +1,183 @@
+"""One simulated workload cluster: its API in memory, its etcd, and which of its hosts run.
+
+The API answers while at least one host runs an API server and etcd has a quorum, as a real one does. Kubelets and
+kubeadm write through `inside`, which waits for that; clients come through `client`, which is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from ironbell.api.client import Api, Unavailable
+from ironbell.apiserver.access.identity import ADMIN, Identity
+from ironbell.apiserver.core import ApiServer
+from ironbell.base.clock import Clock
+from ironbell.base.randomness import Randomness
+from ironbell.contract.pki import CLIENT_LIFETIME, KeyPair, Subject
+from ironbell.kube.decision import Key
+from ironbell.lab.sim.cluster.blank import blank_contents
+from ironbell.lab.sim.cluster.etcd import EtcdCluster
+from ironbell.lab.sim.cluster.eviction import eviction
+from ironbell.lab.sim.cluster.gate import GatedApi
+from ironbell.lab.sim.cluster.servercertificates import NAMES, server_tls
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a cluster's API is reached."""
+
+    host: str
+    port: int
+
+    @property
+    def server(self) -> str:
+        return f"https://{self}"
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class SimCluster:
+    """A workload cluster, from when its endpoint is known."""
+
+    def __init__(self, key: Key, endpoint: Endpoint, *, clock: Clock, randomness: Randomness) -> None:
+        self.key = key
+        self.endpoint = endpoint
+        self.etcd = EtcdCluster(randomness)
+        self.authority: KeyPair | None = None
+        """What signs its certificates; None until kubeadm has made the cluster."""
+        self.etcd_authority: KeyPair | None = None
+        self._api_server_contexts: dict[str, ssl.SSLContext] = {}
+        self.etcd_contexts: dict[str, ssl.SSLContext] = {}
+        """TLS of the members that were reached, by their names."""
+        self.down = False
+        """A fault: nobody reaches the API."""
+        self.slow_s = 0.0
+        """A fault: how long each request takes."""
+        self.watchers: list[Callable[[SimCluster], None]] = []
+        """Told whenever the API may answer now, or may not any more."""
+        self._clock = clock
+        self._randomness = randomness
+        self._server: ApiServer | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._started = asyncio.Event()
+        self._api_servers: dict[str, datetime] = {}
+        """When kubeadm made the certificates of each, by node."""
+        self.certificate_lifetime = CLIENT_LIFETIME
+        self._changed = asyncio.Event()
+
+    @property
+    def exists(self) -> bool:
+        """Whether kubeadm has made the cluster."""
+        return self.authority is not None
+
+    @property
+    def answers(self) -> bool:
+        return bool(self._server and self._api_servers and self.etcd.has_quorum and not self.down)
+
+    @property
+    def server(self) -> ApiServer:
+        """The embedded API.
+
+        Raises:
+            Unavailable: it has not been started.
+        """
+        if self._server is None:
+            raise Unavailable(f"dial tcp {self.endpoint}: connect: connection refused")
+        return self._server
+
+    async def start(self) -> None:
+        """Start the API in memory, empty. Cancellation point."""
+        if self._serving is None:
+            self._serving = asyncio.create_task(self._serve(), name=f"simulated cluster {'/'.join(self.key)}")
+        await self._started.wait()
+
+    async def stop(self) -> None:
+        """End the API; its content is gone. Cancellation point."""
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+            self._serving = None
+
+    async def _serve(self) -> None:
+        contents = await blank_contents(self._clock)
+        async with ApiServer.open(None, clock=self._clock, randomness=self._randomness, contents=contents) as server:
+            server.context.actions.register("", "pods", subresource="eviction", action=eviction(server.client(ADMIN)))
+            self._server = server
+            self._started.set()
+            self.changed()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._server = None
+                self._started.clear()
+                self.changed()
+
+    def run_api_server(self, node: str) -> None:
+        """A host runs an API server from now on."""
+        self._api_servers[node] = self._clock.now()
+        self._api_server_contexts.pop(node, None)
+        self.changed()
+
+    def stop_api_server(self, node: str) -> None:
+        """A host runs none any more."""
+        self._api_servers.pop(node, None)
+        self.changed()
+
+    def api_server_tls(self, node: str) -> ssl.SSLContext:
+        """What the API server on a node shows.
+
+        Raises:
+            Unavailable: none runs there.
+        """
+        made = self._api_servers.get(node)
+        if made is None or self.authority is None:
+            raise Unavailable(f"nothing listens in pod kube-apiserver-{node}")
+        context = self._api_server_contexts.get(node)
+        if context is None:
+            subject = Subject("kube-apiserver", alternatives=(*NAMES, node), is_server=True, is_client=False)
+            context = server_tls(self.authority, subject, made, ["http/1.1"], lifetime=self.certificate_lifetime)
+            self._api_server_contexts[node] = context
+        return context
+
+    def set_down(self, down: bool) -> None:
+        """A fault: nobody reaches the API, or everybody does again."""
+        self.down = down
+        self.changed()
+
+    def changed(self) -> None:
+        """Whether the API answers may have changed: whoever waits for that looks again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+        for watcher in self.watchers:
+            watcher(self)
+
+    def client(self, identity: Identity) -> Api:
+        """The API as somebody outside reaches it."""
+        return GatedApi(self.server.client(identity), self)
+
+    @asynccontextmanager
+    async def inside(self) -> AsyncIterator[Api]:
+        """The API as the hosts reach it, once it answers. Cancellation point."""
+        while not self.answers:
+            await self._changed.wait()
+        yield self.server.client(ADMIN)
+
+    async def passing(self) -> None:
+        self.require()
+        if self.slow_s:
+            await asyncio.sleep(self.slow_s)
+            self.require()
+
+    async def closed(self) -> None:
+        while self.answers:
+            await self._changed.wait()
+
+    def require(self) -> None:
+        if not self.answers:
+            raise Unavailable(f"dial tcp {self.endpoint}: connect: connection refused")

@@ -1,0 +1,1 @@
+"""The simulated infrastructure provider: DevCluster and DevMachine, and their controllers."""

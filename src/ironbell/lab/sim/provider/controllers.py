@@ -1,0 +1,61 @@
+"""The simulated provider's controllers, ready to be added to a manager of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from ironbell.kube.manager.controller import Controller
+from ironbell.lab.sim.cloud import Cloud
+from ironbell.lab.sim.cluster.cluster import Endpoint
+from ironbell.lab.sim.cluster.host import HostState
+from ironbell.lab.sim.provider import devcluster, devmachine
+from ironbell.lab.sim.provider.devcluster import DevClusterReconciler
+from ironbell.lab.sim.provider.devmachine import DevMachineReconciler
+from ironbell.lab.sim.provider.kinds import GROUP
+from ironbell.lab.sim.provider.questions import HostQuestion, Place, PlaceQuestion
+
+_READ: Final = ["get", "list", "watch"]
+RULES: Final[Sequence[Mapping[str, Sequence[str]]]] = [
+    {"apiGroups": [GROUP], "resources": ["devclusters", "devmachines"], "verbs": [*_READ, "patch"]},
+    {"apiGroups": [GROUP], "resources": ["devclusters/status", "devmachines/status"], "verbs": ["patch"]},
+    {"apiGroups": ["cluster.x-k8s.io"], "resources": ["clusters", "machines"], "verbs": _READ},
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+]
+"""PolicyRules for the identity that they run under. Bootstrap data are Secrets of names that nobody knows before."""
+
+
+def controllers(
+    cloud: Cloud, *, expose: Callable[[tuple[str, str]], Awaitable[Endpoint]], workers: int = 10
+) -> list[Controller]:
+    """The controllers.
+
+    Args:
+        cloud: what they have at their command.
+        expose: makes a place for the API of a cluster, and gives it.
+        workers: of each.
+    """
+
+    async def host(question: HostQuestion) -> HostState | None:
+        return cloud.state(question.uid)
+
+    async def place(question: PlaceQuestion) -> Place:
+        endpoint = await expose(question.cluster.key)
+        return Place(endpoint, cloud.cluster(question.cluster.key).down)
+
+    return [
+        Controller(
+            DevClusterReconciler(),
+            performers=devcluster.performers(cloud.remove_cluster, cloud.set_down),
+            askers={PlaceQuestion: place},
+            workers=workers,
+        ),
+        Controller(
+            DevMachineReconciler(),
+            performers=devmachine.performers(cloud.power_on, cloud.release, cloud.lose),
+            askers={HostQuestion: host},
+            feeds=(cloud.feed,),
+            workers=workers,
+        ),
+    ]

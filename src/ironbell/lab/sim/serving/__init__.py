@@ -1,0 +1,1 @@
+"""Simulated clusters over sockets: HTTP, port-forwards over SPDY and WebSocket."""

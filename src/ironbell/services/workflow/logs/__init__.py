@@ -1,0 +1,1 @@
+"""Logs of actions: how they are received, stored, and read."""

@@ -1,0 +1,199 @@
+"""Read the log of a Workflow, while it runs and afterwards: for the API server's log endpoint and the command line.
+
+A log is followed until its Workflow has ended, or is gone; what another replica holds is fetched from there.
+
+`log_routes` makes aiohttp routes: `GET /logs/{namespace}/{workflow}` with `follow=true`, `action=NAME or id`,
+`tail=N`, `timestamps=true`, `format=text|json`. Text is one line per line, prefixed by the action's name; JSON is one
+object per line.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.base.numbers import decimal
+from ironbell.services.workflow import names
+from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.logs.record import Record, Source
+from ironbell.services.workflow.logs.store import BadLogNameError, LogStore
+
+FORWARDED_HEADER = "x-ironbell-forwarded"
+_TERMINAL = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
+_CONNECT_S = 10.0
+_DIGITS = 9
+
+
+class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """One line for a reader."""
+
+    time: str
+    action: str = ""
+    """Name of the action; its id where the Workflow is gone; empty for what the machine said."""
+    source: Source = Source.OUT
+    text: str = ""
+    exit_code: int | None = None
+
+
+@dataclass
+class _Follow:
+    """Until the Workflow has ended."""
+
+    index: WorkflowIndex
+    namespace: str
+    name: str
+
+    def is_over(self) -> bool:
+        workflow = self.index.get(self.namespace, self.name)
+        return workflow is None or workflow.status.state in _TERMINAL
+
+    async def changed(self) -> None:
+        """Wait for a change, unless the last one has come: it may have while the log was being read."""
+        workflow = self.index.get(self.namespace, self.name)
+        if workflow is not None and not self.is_over():
+            await self.index.changed(workflow.status.agent_id)
+
+
+@dataclass(frozen=True)
+class LogReader:
+    """Logs of this replica, and the way to those of others."""
+
+    store: LogStore
+    index: WorkflowIndex
+    replica: str
+    address_of: Callable[[str], str | None] = field(default=lambda _replica: None)
+    """The HTTP address (`http://host:port`) of another replica by its name; None where it is not known."""
+
+    async def tail(
+        self, namespace: str, name: str, *, follow: bool = False, action: str = "", last: int | None = None
+    ) -> AsyncIterator[LogLine]:
+        """Lines of a Workflow's log; with `last` only so many of those that are there already.
+
+        Raises:
+            BadLogNameError: no Workflow can have this name.
+        """
+        workflow = self.index.get(namespace, name)
+        uid = workflow.metadata.uid if workflow else ""
+        if last is not None:
+            kept: deque[LogLine] = deque(maxlen=last)
+            count = 0
+            async for record in self.store.tail(namespace, name, uid=uid):
+                count += 1
+                if (line := self._line(record, namespace, name, action=action)) is not None:
+                    kept.append(line)
+            for line in kept:
+                yield line
+            if not follow:
+                return
+        else:
+            count = 0
+        until = _Follow(self.index, namespace, name) if follow else None
+        async for record in self.store.tail(namespace, name, uid=uid, follow=until):
+            if count:
+                count -= 1
+            elif (line := self._line(record, namespace, name, action=action)) is not None:
+                yield line
+
+    def _line(self, record: Record, namespace: str, name: str, *, action: str) -> LogLine | None:
+        label = _action_name(self.index.get(namespace, name), record.action)
+        if action and action not in {record.action, label}:
+            return None
+        return LogLine(
+            time=record.time, action=label, source=record.source, text=record.text, exit_code=record.exit_code
+        )
+
+    def elsewhere(self, namespace: str, name: str) -> str | None:
+        """The address of the replica that holds a log, where that is another one."""
+        workflow = self.index.get(namespace, name)
+        holder = workflow.metadata.annotations.get(names.LOG_REPLICA, "") if workflow else ""
+        return self.address_of(holder) if holder and holder != self.replica else None
+
+
+def _action_name(workflow: Workflow | None, action_id: str) -> str:
+    if workflow is not None:
+        for task in workflow.status.tasks:
+            for action in task.actions:
+                if action.id == action_id:
+                    return action.name
+    return action_id
+
+
+def as_text(line: LogLine, *, timestamps: bool) -> str:
+    """A line as people read it; empty for what only programs want."""
+    if line.source is Source.END:
+        return ""
+    prefix = f"{line.time} " if timestamps else ""
+    label = line.action or line.source.value
+    text = f"[{line.text}]" if line.source is Source.NOTE else line.text
+    # What follows a newline within a line must not look like another action's.
+    return "".join(f"{prefix}{label} | {part}\n" for part in text.split("\n"))
+
+
+def log_routes(reader: LogReader) -> list[web.RouteDef]:
+    """Routes for an aiohttp application. Who may read is the application's matter."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await _handle(reader, request)
+
+    return [web.get("/logs/{namespace}/{workflow}", handle)]
+
+
+async def _handle(reader: LogReader, request: web.Request) -> web.StreamResponse:
+    namespace, name = request.match_info["namespace"], request.match_info["workflow"]
+    tail = request.query.get("tail", "")
+    last = decimal(tail, digits=_DIGITS) if tail else None
+    if tail and last is None:
+        raise web.HTTPBadRequest(text=f"tail is not a number of at most {_DIGITS} digits\n")
+    try:
+        address = None if FORWARDED_HEADER in request.headers else reader.elsewhere(namespace, name)
+        if address is not None:
+            return await _forward(address, request)
+        if reader.index.get(namespace, name) is None and reader.store.find(namespace, name) is None:
+            raise web.HTTPNotFound(text=f"there is no log of workflow {namespace}/{name}\n")
+    except BadLogNameError as error:
+        raise web.HTTPBadRequest(text=f"{error.message}\n") from error
+    as_json = request.query.get("format") == "json"
+    timestamps = request.query.get("timestamps") == "true"
+    answer = web.StreamResponse(headers={"content-type": _content_type(as_json=as_json)})
+    await answer.prepare(request)
+    lines = reader.tail(
+        namespace,
+        name,
+        follow=request.query.get("follow") == "true",
+        action=request.query.get("action", ""),
+        last=last,
+    )
+    async for line in lines:
+        body = msgspec.json.encode(line) + b"\n" if as_json else as_text(line, timestamps=timestamps).encode()
+        if body:
+            await answer.write(body)
+    await answer.write_eof()
+    return answer
+
+
+def _content_type(*, as_json: bool) -> str:
+    return "application/x-ndjson" if as_json else "text/plain; charset=utf-8"
+
+
+async def _forward(address: str, request: web.Request) -> web.StreamResponse:
+    """The same request to another replica, which never forwards it again."""
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(f"{address}{request.path_qs}", headers={FORWARDED_HEADER: "1"}) as found,
+        ):
+            answer = web.StreamResponse(status=found.status, headers={"content-type": found.content_type})
+            await answer.prepare(request)
+            async for chunk in found.content.iter_any():
+                await answer.write(chunk)
+            await answer.write_eof()
+            return answer
+    except (TimeoutError, aiohttp.ClientError) as error:
+        raise web.HTTPBadGateway(text=f"the replica that holds the log cannot be reached: {error}\n") from error

@@ -1,0 +1,1 @@
+"""The gRPC port toward agents: its connections, the protocol's limits, and who may call."""
