@@ -58,7 +58,7 @@ GOAL_NUMBER = 1000
 GOAL_CLUSTERS_S, GOAL_CLUSTERS_WRITES = 300.0, 120
 GOAL_WORKERS_S, GOAL_WORKERS_WRITES = 180.0, 60
 GOAL_LATE_S = 0.05
-_NAMES = {"app.core": "core", "app.boot": "boot", "app.workflow": "workflow", "lab.sim.process": "lab"}
+_NAMES = {"app.site.core": "core", "app.wire.boot": "boot", "app.wire.workflow": "workflow", "lab.sim.process": "lab"}
 _BUCKET = re.compile(rb'^ironbell_loop_lag_seconds_bucket\{le="([^"]+)"\} (\S+)$', re.MULTILINE)
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -39,9 +39,9 @@ METRIC_SECTIONS = (
     (
         "Servers toward machines",
         "`boot`; those of the workflow service (`ironbell_workflow_`, `grpc_`) `workflow`",
-        ("services", "app.http_problems"),
+        ("services", "app.wire.http_problems"),
     ),
-    ("Webhooks", "`ironbell run tink-controller`", ("app.webhooks",)),
+    ("Webhooks", "`ironbell run tink-controller`", ("app.admission.server",)),
     ("BMCs", "`core`", ("bmc", "controllers.rufio")),
     ("Templates", "`core`", ("controllers.tink.rendering.pool",)),
 )

@@ -1,9 +1,9 @@
 """The controller of Hardware: finds what would keep a machine from being served, and reports that on it. It also keeps
 the server's phase and power, which tables show, and the finalizer that keeps a held server from being deleted.
 
-Two Hardware with one MAC, IP, agent id or instance id are served by nobody (contract.directory), and those with one
-machine UUID or disk serial get no action; addresses that do not parse are never handed out. Each Hardware is compared
-only with those that share a value with it, by index.
+Two Hardware with one MAC, IP, agent id or instance id are served by nobody (contract.servers.directory), and those with
+one machine UUID or disk serial get no action; addresses that do not parse are never handed out. Each Hardware is
+compared only with those that share a value with it, by index.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go (states that upstream never sets).
 """

@@ -1,7 +1,7 @@
 """From a server that was claimed to a system that runs on it: user data, Template, Workflow, report. Pure.
 
 Order: user data is on the Hardware before anything boots, and served by the metadata service once the Workflow is at
-its last action (`contract.installation`); the Template before the Workflow. An installation that fails is tried again
+its last action (`provisioner.user_data`); the Template before the Workflow. An installation that fails is tried again
 as often as its annotation allows, each time with a new Workflow; the former one's story stays in the Hardware's
 history.
 
