@@ -5,7 +5,7 @@
 
 `compare` prints a unified diff for each file that differs, and a table of all parts at the end. It works through the
 command line, HTTP and the pages of docs/reference, and imports nothing of either checkout, so that it can compare
-versions whose code is arranged differently. `docs/contributing.md` says what the surface consists of.
+versions whose code is arranged differently. `docs/contributing/index.md` says what the surface consists of.
 """
 
 from __future__ import annotations
