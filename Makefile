@@ -37,11 +37,12 @@ $(SETUP_STAMP): constraints.txt pyproject.toml tools/setup.sh
 packages: ## Install the Debian packages that machines, images and peers need (root or sudo)
 	@tools/packages.sh
 
-lint: setup ## ruff, mypy --strict, import-linter
+lint: setup ## ruff, mypy --strict, import-linter, words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/words.py --clean
 
 test: setup packages lint ## Everything that every change must pass (REQUIRE=all: with nothing skipped, as in CI)
 	tools/test.sh
@@ -82,7 +83,7 @@ demo-machine: setup packages ## One server from power-off to installed operating
 demo-bios: setup packages ## The same with BIOS firmware
 	$(AS_ROOT) $(BIN)/ironbell demo --machine --firmware bios
 
-docs: setup ## Write the generated pages of docs/reference anew
+docs: setup ## Write the generated pages of docs/reference again
 	$(BIN)/python tools/docs.py
 
 surface: setup ## Compare what this checkout offers to its users with another checkout (BEFORE=path)
