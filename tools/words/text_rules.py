@@ -203,7 +203,8 @@ TEXTS: Final = (
         "yours counts, which counts before ours",
         "your value takes precedence; it counts the servers",
         pattern=(
-            r"\b(?:counts? (?:before|first)|(?<!the )(?<!their )(?<!its )(?<!of )(?<!and )counts(?=[.,;:)]|$)|(?:not|never|they|all) count(?=[.,;:)]|$))"
+            r"\b(?:counts? (?:before|first)|(?<!the )(?<!their )(?<!its )(?<!of )(?<!and )counts(?=[.,;:)]|$)"
+            r"|(?:not|never|they|all) count(?=[.,;:)]|$))"
         ),
     ),
     Rule(
