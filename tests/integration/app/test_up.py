@@ -218,7 +218,7 @@ async def test_servers_are_ordinary_users_that_may_not_read_secrets(tmp_path: Pa
         wait_ready(process)
         until(lambda: "workflow service ready" in (tmp_path / "log").read_text())
         for module, own in (("boot", {"67", "69", "7080"}), ("workflow", {"42113", "42114"})):
-            (server,) = children_of(process, f"ironbell.app.{module}")
+            (server,) = children_of(process, f"ironbell.app.wire.{module}")
             check_ordinary(server)
             bound = subprocess.run(
                 ["ip", "netns", "exec", namespace, "ss", "-Hlntup"], capture_output=True, text=True, check=True

@@ -256,7 +256,7 @@ class Site:
         options = self.options
         return ChildSpec(
             name,
-            f"ironbell.app.{name}",
+            f"ironbell.app.wire.{name}",
             lambda: WireConfig(
                 serves=_SERVERS[name],
                 folder=str(self._wire_folder),
