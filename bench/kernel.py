@@ -110,7 +110,7 @@ async def power_on(arguments: PowerOn) -> Sequence[Action]:
     return on(arguments.slot)
 
 
-async def power_state(_question: PowerState) -> str:
+async def power_state(_query: PowerState) -> str:
     return "off"
 
 
@@ -118,7 +118,7 @@ def manager_of(server: ApiServer) -> Manager:
     manager = Manager(server.client(ADMIN), component="bench")
     manager.add(Controller(RackReconciler()))
     manager.add(
-        Controller(SlotReconciler(), performers={"power-on": power_on}, askers={PowerState: power_state}, workers=64)
+        Controller(SlotReconciler(), performers={"power-on": power_on}, resolvers={PowerState: power_state}, workers=64)
     )
     return manager
 

@@ -140,7 +140,7 @@ def test_s54_disks_are_wiped_and_what_was_done_is_written_down(story: Story) -> 
 def test_s55_addresses_are_given_back() -> None:
     """An address out of a pool serves as long as a cluster has the server, and goes back when that is given back."""
     world = scene(Engine(), servers=0)
-    world.askers = a_world().askers
+    world.resolvers = a_world().resolvers
     add_pool(world, "192.0.2.10-192.0.2.20", gateway="192.0.2.1")
     annotations = {ADDRESS_POOL: "pool"}
     interface = {"dhcp": {"mac": "02:00:00:00:00:01"}}

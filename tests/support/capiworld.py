@@ -16,7 +16,7 @@ from ironbell.base.clock import rfc3339
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fields
 from ironbell.kube.testing.world import World
-from ironbell.workload.questions import Connection, ConnectionState
+from ironbell.workload.queries import Connection, ConnectionState
 
 NAMESPACE = "default"
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
@@ -111,7 +111,7 @@ def capi_world(**ground: Any) -> World:
     world = World(
         outside=Ground(**ground),
         environment=live,
-        askers={Connection: lambda _world, _question: ConnectionState(connected=False)},
+        resolvers={Connection: lambda _world, _query: ConnectionState(connected=False)},
     )
     for kind in KINDS:
         world.define(kind, LABELS)

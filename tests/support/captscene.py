@@ -22,7 +22,7 @@ from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.provisioner.lifecycle.names import INSTALL_ATTEMPT, WIPE_ATTEMPT
 from ironbell.workload.nodes import NodeNow
-from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import NodeByName, NodeByProviderId, NodeView
 from support.captworld import EVERY_VERSION, server
 from support.wipereports import wipe_action
 
@@ -109,7 +109,7 @@ def scene(
     cluster: dict[str, Any] | None = None,
     infrastructure: dict[str, Any] | None = None,
 ) -> World:
-    world = World(performers={GIVE_USER_DATA: give}, askers=ASKERS, environment=engine)
+    world = World(performers={GIVE_USER_DATA: give}, resolvers=ASKERS, environment=engine)
     world.api.serve([HARDWARE, TEMPLATE, WORKFLOW, JOB, SECRET, MACHINE, TINKERBELL_MACHINE])
     reference = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": "TinkerbellCluster", "name": "prod"}
     place = {"namespace": "default", "name": "prod"}

@@ -35,7 +35,7 @@ from ironbell.controllers.kubeadm.controlplane.workload.certificates import (
     ROTATE_KUBECONFIG,
 )
 from ironbell.controllers.kubeadm.controlplane.workload.kubeadmconfigmap import upgraded
-from ironbell.controllers.kubeadm.controlplane.workload.questions import (
+from ironbell.controllers.kubeadm.controlplane.workload.queries import (
     Addons,
     AddonsView,
     Components,
@@ -52,7 +52,7 @@ from ironbell.kube.decision import Action, MergePatch, create
 from ironbell.kube.testing.world import World
 from ironbell.workload.access import NotConnected
 from ironbell.workload.etcd import EtcdError, EtcdUnreachableError, Member
-from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 NS = "default"
 KEY = (NS, "cp")
@@ -143,18 +143,18 @@ def plane_world(replicas: int = 1, *, kcp: dict[str, Any] | None = None, **spec:
         effects.SET_KUBE_PROXY: _set_kube_proxy,
         effects.SET_COREDNS: _set_coredns,
     }
-    askers = {
+    resolvers = {
         Connection: _connection,
         NodeByName: _node,
         NodeByProviderId: _nodes_of,
         Components: _components,
         EtcdCluster: _etcd,
         KubeadmConfigMap: _kubeadm_config,
-        Addons: lambda world, _question: AddonsView(world.outside.kube_proxy, world.outside.coredns, ".:53 {}"),
+        Addons: lambda world, _query: AddonsView(world.outside.kube_proxy, world.outside.coredns, ".:53 {}"),
         ServingCertificate: _serving_certificate,
-        KubeconfigEnd: lambda world, _question: world.now() + timedelta(days=365),
+        KubeconfigEnd: lambda world, _query: world.now() + timedelta(days=365),
     }
-    world = World(outside=SmallCluster(), performers=performers, askers=askers, environment=environment)
+    world = World(outside=SmallCluster(), performers=performers, resolvers=resolvers, environment=environment)
     world.api.serve([CLUSTER, MACHINE, MACHINE_POOL, KUBEADM_CONFIG, KUBEADM_CONTROL_PLANE, SECRET, SECRET_METADATA])
     world.define(TEMPLATE, CONTRACT)
     world.define(INFRA, CONTRACT)
@@ -234,14 +234,14 @@ def environment(world: World) -> None:
 
 def _push(world: World) -> None:
     """What is pushed from a workload cluster: answers that are not true any more."""
-    for question in [q for q in world.facts if isinstance(q, Connection | NodeByName)]:
-        fact = world.facts[question]
+    for query in [q for q in world.facts if isinstance(q, Connection | NodeByName)]:
+        fact = world.facts[query]
         try:
-            is_true = fact.error is None and fact.value == world.askers[type(question)](world, question)
+            is_true = fact.error is None and fact.value == world.resolvers[type(query)](world, query)
         except NotConnected:
             is_true = fact.error is not None
         if not is_true:
-            del world.facts[question]
+            del world.facts[query]
 
 
 def _bring_up(world: World, machine: Machine) -> None:
@@ -392,7 +392,7 @@ def _set_coredns(world: World, arguments: Any) -> Sequence[Action]:
     return []
 
 
-def _connection(world: World, _question: Connection) -> ConnectionState:
+def _connection(world: World, _query: Connection) -> ConnectionState:
     outside: SmallCluster = world.outside
     if outside.alive and outside.has_quorum:
         return ConnectionState(connected=True, last_probe_success=datetime(2026, 1, 1, tzinfo=UTC))
@@ -400,21 +400,21 @@ def _connection(world: World, _question: Connection) -> ConnectionState:
     return ConnectionState(connected=False, last_probe_success=seen, consecutive_failures=1, error="refused")
 
 
-def _connected(world: World, question: Any) -> None:
+def _connected(world: World, query: Any) -> None:
     if not (world.outside.alive and world.outside.has_quorum):
-        raise NotConnected(question.cluster)
+        raise NotConnected(query.cluster)
 
 
-def _nodes_of(world: World, question: NodeByProviderId) -> tuple[NodeView, ...]:
+def _nodes_of(world: World, query: NodeByProviderId) -> tuple[NodeView, ...]:
     hosts = world.outside.hosts.items()
-    names = [name for name, host in hosts if host.provider_id == question.provider_id]
-    found = [_node(world, NodeByName(question.cluster, name)) for name in names]
+    names = [name for name, host in hosts if host.provider_id == query.provider_id]
+    found = [_node(world, NodeByName(query.cluster, name)) for name in names]
     return tuple(node for node in found if node is not None)
 
 
-def _node(world: World, question: NodeByName) -> NodeView | None:
-    _connected(world, question)
-    host = world.outside.hosts.get(question.name)
+def _node(world: World, query: NodeByName) -> NodeView | None:
+    _connected(world, query)
+    host = world.outside.hosts.get(query.name)
     if host is None or not host.joined:
         return None
     ready = NodeCondition(type="Ready", status="True" if host.alive else "Unknown")
@@ -422,7 +422,7 @@ def _node(world: World, question: NodeByName) -> NodeView | None:
     if not host.alive:
         taints.append(Taint(key="node.kubernetes.io/unreachable", effect="NoExecute"))
     return NodeView(
-        question.name,
+        query.name,
         provider_id=host.provider_id,
         labels={LABEL: ""},
         taints=tuple(taints),
@@ -431,35 +431,33 @@ def _node(world: World, question: NodeByName) -> NodeView | None:
     )
 
 
-def _components(world: World, question: Components) -> ComponentsView:
-    _connected(world, question)
+def _components(world: World, query: Components) -> ComponentsView:
+    _connected(world, query)
     outside: SmallCluster = world.outside
-    pods = PODS if question.etcd else PODS[:3]
+    pods = PODS if query.etcd else PODS[:3]
     ready = PodView("Running", (("Ready", "True"),))
     return ComponentsView(
         tuple(sorted(name for name, host in outside.hosts.items() if host.joined)),
-        tuple(
-            PodAnswer(node, pod, ready if node in outside.hosts else None) for node in question.nodes for pod in pods
-        ),
+        tuple(PodAnswer(node, pod, ready if node in outside.hosts else None) for node in query.nodes for pod in pods),
     )
 
 
-def _serving_certificate(world: World, question: ServingCertificate) -> datetime:
-    _connected(world, question)
+def _serving_certificate(world: World, query: ServingCertificate) -> datetime:
+    _connected(world, query)
     outside: SmallCluster = world.outside
-    return parse_rfc3339(outside.hosts[question.node].since) + outside.certificate_lifetime
+    return parse_rfc3339(outside.hosts[query.node].since) + outside.certificate_lifetime
 
 
-def _etcd(world: World, question: EtcdCluster) -> EtcdView:
-    _connected(world, question)
-    _living(world, question.nodes)
+def _etcd(world: World, query: EtcdCluster) -> EtcdView:
+    _connected(world, query)
+    _living(world, query.nodes)
     outside: SmallCluster = world.outside
     outside.elect()
     members = tuple(Member(number, name) for name, number in outside.members.items())
     return EtcdView(members, outside.members[outside.leader])
 
 
-def _kubeadm_config(world: World, question: KubeadmConfigMap) -> str | None:
+def _kubeadm_config(world: World, query: KubeadmConfigMap) -> str | None:
     if not world.outside.alive:
-        raise NotConnected(question.cluster)
+        raise NotConnected(query.cluster)
     return world.outside.config or None

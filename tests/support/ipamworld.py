@@ -13,22 +13,22 @@ from ironbell.controllers.ipam.rivals import Missing, RivalsOf
 from ironbell.kube.testing import World
 
 
-def rivals(world: World, question: RivalsOf) -> tuple[str, ...]:
+def rivals(world: World, query: RivalsOf) -> tuple[str, ...]:
     """What the API would answer."""
-    found = world.list(IP_ADDRESS, question.namespace)
-    same = [one.key for one in found if one.metadata.labels.get(LABEL_POOL_ADDRESS) == question.label]
-    return tuple("/".join(key) for key in same if key != question.key)
+    found = world.list(IP_ADDRESS, query.namespace)
+    same = [one.key for one in found if one.metadata.labels.get(LABEL_POOL_ADDRESS) == query.label]
+    return tuple("/".join(key) for key in same if key != query.key)
 
 
-def missing(world: World, question: Missing) -> bool:
+def missing(world: World, query: Missing) -> bool:
     """What the API would answer."""
-    kind = {kind.plural: kind for kind in (IP_ADDRESS, IP_ADDRESS_CLAIM)}[question.plural]
-    return world.get(kind, *question.key) is None
+    kind = {kind.plural: kind for kind in (IP_ADDRESS, IP_ADDRESS_CLAIM)}[query.plural]
+    return world.get(kind, *query.key) is None
 
 
 def a_world() -> World:
     """An empty one."""
-    world = World(askers={RivalsOf: rivals, Missing: missing})
+    world = World(resolvers={RivalsOf: rivals, Missing: missing})
     world.api.serve([IP_ADDRESS, IP_ADDRESS_CLAIM, IN_CLUSTER_IP_POOL, GLOBAL_IN_CLUSTER_IP_POOL, CLUSTER])
     return world
 

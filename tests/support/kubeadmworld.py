@@ -25,14 +25,14 @@ from ironbell.contract import pki
 from ironbell.contract.clusters.secrets import SECRET_TYPE, Purpose, secret_name
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.kubeadm.config.effects import DISCOVER, KEEP_TOKEN, MAKE_CERTIFICATES, RENDER
-from ironbell.controllers.kubeadm.config.performers import Outside, askers, performers
+from ironbell.controllers.kubeadm.config.performers import Outside, performers, resolvers
 from ironbell.controllers.kubeadm.config.reconciler import KubeadmConfigReconciler
 from ironbell.controllers.kubeadm.config.tokens import TokenOf
 from ironbell.kube.decision import Action, Key
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.kube.testing.world import World, drive
 from ironbell.workload.access import NotConnected
-from ironbell.workload.questions import Connection, ConnectionState
+from ironbell.workload.queries import Connection, ConnectionState
 
 SITE = "site"
 RECONCILER = KubeadmConfigReconciler()
@@ -82,12 +82,12 @@ def _perform(name: str) -> Callable[[World, Any], Sequence[Action]]:
     return perform
 
 
-def _token_of(world: World, question: TokenOf) -> Any:
-    asked: Any = askers(outside(world))[TokenOf](question)
+def _token_of(world: World, query: TokenOf) -> Any:
+    asked: Any = resolvers(outside(world))[TokenOf](query)
     return drive(asked)
 
 
-def _connection(world: World, question: Connection) -> ConnectionState:
+def _connection(world: World, query: Connection) -> ConnectionState:
     workload: Workload = world.outside
     return ConnectionState(workload.connected, error="" if workload.connected else "connection refused")
 
@@ -100,7 +100,7 @@ def new_world() -> World:
     world = World(
         outside=Workload(),
         performers={name: _perform(name) for name in (DISCOVER, KEEP_TOKEN, MAKE_CERTIFICATES, RENDER)},
-        askers={TokenOf: _token_of, Connection: _connection},
+        resolvers={TokenOf: _token_of, Connection: _connection},
     )
     world.api.serve(
         [SECRET_METADATA, SECRET, CONFIG_MAP, KUBEADM_CONFIG, MACHINE, MACHINE_POOL, CLUSTER, KIND_DEFINITION]

@@ -26,7 +26,7 @@ from ironbell.controllers.capi.machine.performers import (
     EvictArguments,
     NodePatch,
 )
-from ironbell.controllers.capi.machine.questions import Evicted, NodesNow, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.queries import Evicted, NodesNow, PodsOn, VolumesOn
 from ironbell.controllers.capi.machine.reconciler import MachineReconciler
 from ironbell.kube import patches
 from ironbell.kube.conditions import find_condition
@@ -34,7 +34,7 @@ from ironbell.kube.decision import Action, Fields
 from ironbell.kube.testing import World
 from ironbell.workload.access import NotConnected
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 NAMESPACE, CLUSTER_NAME = "ns", "c1"
 AT = (NAMESPACE, CLUSTER_NAME)
@@ -74,36 +74,36 @@ class Workload:
             raise NotConnected(ClusterKey(*AT, "c1"), last_error="timed out")
 
 
-def _nodes_by_id(world: World, question: NodeByProviderId) -> tuple[NodeView, ...]:
+def _nodes_by_id(world: World, query: NodeByProviderId) -> tuple[NodeView, ...]:
     world.outside.require()
-    return tuple(node for node in world.outside.nodes.values() if node.provider_id == question.provider_id)
+    return tuple(node for node in world.outside.nodes.values() if node.provider_id == query.provider_id)
 
 
-def _nodes_now(world: World, question: NodesNow) -> tuple[str, ...]:
+def _nodes_now(world: World, query: NodesNow) -> tuple[str, ...]:
     world.outside.require()
-    return tuple(name for name, node in world.outside.nodes.items() if node.provider_id == question.provider_id)
+    return tuple(name for name, node in world.outside.nodes.items() if node.provider_id == query.provider_id)
 
 
-def _node_by_name(world: World, question: NodeByName) -> NodeView | None:
+def _node_by_name(world: World, query: NodeByName) -> NodeView | None:
     world.outside.require()
-    found: NodeView | None = world.outside.nodes.get(question.name)
+    found: NodeView | None = world.outside.nodes.get(query.name)
     return found
 
 
-def _pods(world: World, question: PodsOn) -> PodsOfNode:
+def _pods(world: World, query: PodsOn) -> PodsOfNode:
     world.outside.require()
-    pods = world.outside.pods.get(question.node, ())
+    pods = world.outside.pods.get(query.node, ())
     return PodsOfNode(tuple(pods), {pod.namespace: {} for pod in pods})
 
 
-def _volumes(world: World, question: VolumesOn) -> VolumesOfNode:
+def _volumes(world: World, query: VolumesOn) -> VolumesOfNode:
     world.outside.require()
-    found: VolumesOfNode = world.outside.volumes.get(question.node, VolumesOfNode())
+    found: VolumesOfNode = world.outside.volumes.get(query.node, VolumesOfNode())
     return found
 
 
-def _evicted(world: World, question: Evicted) -> tuple[Outcome, ...]:
-    return tuple(world.outside.outcomes.get(question.node, {}).values())
+def _evicted(world: World, query: Evicted) -> tuple[Outcome, ...]:
+    return tuple(world.outside.outcomes.get(query.node, {}).values())
 
 
 def _patch_node(world: World, arguments: NodePatch) -> Sequence[Action]:
@@ -176,7 +176,7 @@ PERFORMERS: Mapping[str, Any] = {
     DELETE_NODE: _delete_node,
 }
 ASKERS: Mapping[type[Any], Any] = {
-    Connection: lambda world, _question: world.outside.state,
+    Connection: lambda world, _query: world.outside.state,
     NodeByProviderId: _nodes_by_id,
     NodeByName: _node_by_name,
     PodsOn: _pods,
@@ -296,7 +296,7 @@ def scene(
 
     There is a control plane Machine besides, so that nodes are drained.
     """
-    world = World(outside=Workload(), performers=PERFORMERS, askers=ASKERS)
+    world = World(outside=Workload(), performers=PERFORMERS, resolvers=ASKERS)
     for kind in (HOST, CONFIG, CONTROL_PLANE):
         world.define(kind, {"cluster.x-k8s.io/v1beta2": kind.version})
     world.define(OLD_HOST, {"cluster.x-k8s.io/v1beta1": "v1alpha1"})

@@ -30,7 +30,7 @@ from ironbell.services.workflow import selection
 from ironbell.services.workflow.guard import objection
 from ironbell.services.workflow.selection import Serve
 from ironbell.workload.nodes import NodeNow
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 from support.rendering import at_once
 from support.wipereports import wipe_action
 

@@ -26,7 +26,7 @@ from ironbell.kube.testing.clock import EPOCH, LoopClock
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster.cluster import Endpoint, SimCluster
 from ironbell.lab.sim.cluster.host import HostPlan, HostState
-from ironbell.workload.questions import NodeView, node_view
+from ironbell.workload.queries import NodeView, node_view
 
 CLUSTER = ("n", "one")
 TOKEN = "abcdef.0123456789abcdef"
@@ -58,7 +58,7 @@ class SimSite:
             randomness=SeededRandomness(seed),
             endpoint=lambda key: Endpoint(f"{key[1]}.{key[0]}.sim", 6443),
         )
-        self.cloud.feed(lambda _question: self.news.set())
+        self.cloud.feed(lambda _query: self.news.set())
 
     async def _read_secret(self, key: Key) -> Secret:
         if key not in self.secrets:

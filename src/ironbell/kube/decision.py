@@ -143,7 +143,7 @@ class Effect:
     timeout_s: float = 30.0
     intent: str = ""
     """Identity of this attempt, stored before it starts; empty if repeating the effect does no harm."""
-    outdates: tuple[Question[Any], ...] = ()
+    outdates: tuple[Query[Any], ...] = ()
     """Facts that are forgotten once it has run, whatever came of it."""
 
 
@@ -151,7 +151,7 @@ Write: TypeAlias = Create | MergePatch | JsonPatch | Apply | Delete
 Action: TypeAlias = Write | Emit | Effect
 
 
-class Question(Generic[V]):
+class Query(Generic[V]):
     """Base of what can be asked about the world outside; `V` is the type of the answer.
 
     Subclasses are frozen dataclasses with hashable fields. The asker is registered by the subclass.
@@ -170,7 +170,7 @@ class Need(Generic[V]):
     `max_age_s` (at least one second). A failed question is asked again with backoff from one second to `max_age_s`.
     """
 
-    question: Question[V]
+    query: Query[V]
     max_age_s: float
     newer_than: datetime | None = None
     """Ignore answers asked for before this moment, such as the start of an effect."""
@@ -304,9 +304,7 @@ def check(decision: Decision) -> None:
     """
     for need in decision.needs:
         if need.max_age_s < 1:
-            raise DecisionError(
-                f"{type(need.question).__name__}: max_age_s is {need.max_age_s:g}, at least 1 is needed"
-            )
+            raise DecisionError(f"{type(need.query).__name__}: max_age_s is {need.max_age_s:g}, at least 1 is needed")
     stored: set[str] = set()
     for action in decision.actions:
         if isinstance(action, Effect):

@@ -21,7 +21,7 @@ def describe(decision: Decision) -> Fields:
     parts: Fields = {
         "actions": [describe_action(action) for action in decision.actions],
         "needs": [
-            {"question": type(need.question).__name__, **plain(need.question), "maxAgeSeconds": need.max_age_s}
+            {"question": type(need.query).__name__, **plain(need.query), "maxAgeSeconds": need.max_age_s}
             for need in decision.needs
         ],
         "waiting": plain(decision.waiting) if decision.waiting else None,

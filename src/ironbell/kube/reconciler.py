@@ -23,7 +23,7 @@ from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Key, Question
+from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Key, Query
 from ironbell.kube.manager.failures import Failure
 from ironbell.kube.predicates import Predicate
 
@@ -34,12 +34,12 @@ O = TypeVar("O")  # noqa: E741 - Observed
 
 Performer: TypeAlias = Callable[[Any], Awaitable[Sequence[Action]]]
 """Carries out an effect's arguments and returns the actions that store the outcome."""
-Asker: TypeAlias = Callable[[Any], Awaitable[Any]]
+Resolver: TypeAlias = Callable[[Any], Awaitable[Any]]
 """Answers one type of question, or raises an `IronbellError`."""
 Performers: TypeAlias = Mapping[str, Performer]
-Askers: TypeAlias = Mapping[type[Any], Asker]
-"""By subclass of `Question`."""
-Feed: TypeAlias = Callable[[Callable[[Question[Any]], None]], Callable[[], None]]
+Resolvers: TypeAlias = Mapping[type[Any], Resolver]
+"""By subclass of `Query`."""
+Feed: TypeAlias = Callable[[Callable[[Query[Any]], None]], Callable[[], None]]
 """Pushes facts: is given what to call with a question whose answer has changed, and returns how to end that.
 
 The asker must give the new answer from then on. The old one stays readable until the new one has come.
@@ -75,7 +75,7 @@ class Cache(Protocol):
         """Objects found under a value of an index, ordered by key."""
         ...
 
-    def fact(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
+    def fact(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None:
         """What is known about a question, if the answer is at most `max_age_s` old; None if there is no such answer.
 
         It is what the decision accepts, so it is not less than what its `Need` asks for. None accepts an answer of any

@@ -11,7 +11,7 @@ import msgspec
 
 from ironbell.base.errors import IronbellError, os_problem
 from ironbell.contract.servers.node_images import ImageSource, NodeImages
-from ironbell.kube.reconciler import Askers
+from ironbell.kube.reconciler import Resolvers
 from ironbell.provisioner.node_images import NodeImageIndex
 
 _TIMEOUT_S: Final = 10.0
@@ -23,7 +23,7 @@ class NodeImagesError(IronbellError):
     reason = "NodeImagesUnknown"
 
 
-def image_askers(source: ImageSource) -> Askers:
+def image_resolvers(source: ImageSource) -> Resolvers:
     """Return what reads the index: from a folder of this machine, or over HTTP."""
 
     async def answer(_asked: NodeImageIndex) -> NodeImages:

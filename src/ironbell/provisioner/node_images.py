@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from ironbell.contract.servers.node_images import ARCHITECTURE, ImageSource, NodeImages, file_name
-from ironbell.kube.decision import Fact, Need, Question
+from ironbell.kube.decision import Fact, Need, Query
 
 LOOK_S: Final = 20.0
 """Maximum age of the index that a decision relies on."""
@@ -23,7 +23,7 @@ _HOW: Final = "spec.imageLookupFormat of the TinkerbellCluster"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeImageIndex(Question[NodeImages]):
+class NodeImageIndex(Query[NodeImages]):
     """What the site's folder of images has."""
 
     subject: ClassVar[str] = "the index of node images"

@@ -23,11 +23,11 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.kube.cache.store import Store
-from ironbell.kube.decision import Key, Question
+from ironbell.kube.decision import Key, Query
 from ironbell.workload import metrics
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.link import Connect, Link, ReadKubeconfig
-from ironbell.workload.questions import (
+from ironbell.workload.queries import (
     AllNodes,
     Connection,
     ConnectionState,
@@ -76,8 +76,8 @@ class Workloads:
         self._current: dict[Key, ClusterKey] = {}
         """The Cluster that has each name now."""
         self._ending: set[asyncio.Task[None]] = set()
-        self._outdate: dict[object, Callable[[Question[Any]], None]] = {}
-        self._asked: dict[ClusterKey, set[Question[Any]]] = {}
+        self._outdate: dict[object, Callable[[Query[Any]], None]] = {}
+        self._asked: dict[ClusterKey, set[Query[Any]]] = {}
 
     async def __aenter__(self) -> Workloads:
         return self
@@ -172,49 +172,49 @@ class Workloads:
         entry = self._sessions.get(cluster)
         return _NEVER if entry is None else entry[0].state
 
-    def feed(self, outdate: Callable[[Question[Any]], None]) -> Callable[[], None]:
-        """A `Feed`: tell this about every question of `workload.questions` whose answer has changed."""
+    def feed(self, outdate: Callable[[Query[Any]], None]) -> Callable[[], None]:
+        """A `Feed`: tell this about every question of `workload.queries` whose answer has changed."""
         subscription = object()
         self._outdate[subscription] = outdate
         return lambda: self._outdate.pop(subscription, None) and None
 
-    async def connection(self, question: Connection) -> ConnectionState:
+    async def connection(self, query: Connection) -> ConnectionState:
         """Answers `Connection`."""
-        self._note(question.cluster, question)
-        return self.state(question.cluster)
+        self._note(query.cluster, query)
+        return self.state(query.cluster)
 
-    async def nodes_by_provider_id(self, question: NodeByProviderId) -> tuple[NodeView, ...]:
+    async def nodes_by_provider_id(self, query: NodeByProviderId) -> tuple[NodeView, ...]:
         """Answers `NodeByProviderId`.
 
         Raises:
             NotConnected: there is no connection.
         """
-        nodes = self._nodes(question.cluster, question).indexed(BY_PROVIDER_ID.name, question.provider_id)
+        nodes = self._nodes(query.cluster, query).indexed(BY_PROVIDER_ID.name, query.provider_id)
         return tuple(node_view(node) for node in nodes)
 
-    async def node_by_name(self, question: NodeByName) -> NodeView | None:
+    async def node_by_name(self, query: NodeByName) -> NodeView | None:
         """Answers `NodeByName`.
 
         Raises:
             NotConnected: there is no connection.
         """
-        node = self._nodes(question.cluster, question).get(("", question.name))
+        node = self._nodes(query.cluster, query).get(("", query.name))
         return None if node is None else node_view(node)
 
-    async def all_nodes(self, question: AllNodes) -> tuple[NodeView, ...]:
+    async def all_nodes(self, query: AllNodes) -> tuple[NodeView, ...]:
         """Answers `AllNodes`.
 
         Raises:
             NotConnected: there is no connection.
         """
-        return tuple(node_view(node) for node in self._nodes(question.cluster, question).list())
+        return tuple(node_view(node) for node in self._nodes(query.cluster, query).list())
 
     def _followed(self, name: Key) -> Session | None:
         cluster = self._current.get(name)
         return None if cluster is None else self._sessions[cluster][0]
 
-    def _nodes(self, cluster: ClusterKey, question: Question[Any]) -> Store[Node]:
-        self._note(cluster, question)
+    def _nodes(self, cluster: ClusterKey, query: Query[Any]) -> Store[Node]:
+        self._note(cluster, query)
         entry = self._sessions.get(cluster)
         if entry is None or entry[0].nodes is None:
             raise self._not_connected(cluster)
@@ -225,33 +225,33 @@ class Workloads:
         last_error = "its nodes are being read" if state.connected else state.error
         return NotConnected(cluster, since=state.since, last_error=last_error)
 
-    def _note(self, cluster: ClusterKey, question: Question[Any]) -> None:
+    def _note(self, cluster: ClusterKey, query: Query[Any]) -> None:
         """Somebody holds an answer to this. It is noted until the answer changes: who still needs it then asks anew."""
-        self._asked.setdefault(cluster, set()).add(question)
+        self._asked.setdefault(cluster, set()).add(query)
 
     def _state_changed(self, cluster: ClusterKey) -> None:
         self._tell(cluster, [Connection(cluster)])
 
     def _nodes_changed(self, cluster: ClusterKey) -> None:
-        self._tell(cluster, [question for question in self._asked.get(cluster, ()) if type(question) is not Connection])
+        self._tell(cluster, [query for query in self._asked.get(cluster, ()) if type(query) is not Connection])
 
     def _node_changed(self, cluster: ClusterKey, old: Node | None, new: Node | None) -> None:
         if old is not None and new is not None and _same(node_view(old), node_view(new)):
             return
         nodes = [node for node in (old, new) if node is not None]
-        concerned: list[Question[Any]] = [AllNodes(cluster), NodeByName(cluster, nodes[0].metadata.name)]
+        concerned: list[Query[Any]] = [AllNodes(cluster), NodeByName(cluster, nodes[0].metadata.name)]
         concerned += {NodeByProviderId(cluster, node.spec.provider_id) for node in nodes if node.spec.provider_id}
         self._tell(cluster, concerned)
 
-    def _tell(self, cluster: ClusterKey, questions: Iterable[Question[Any]]) -> None:
+    def _tell(self, cluster: ClusterKey, queries: Iterable[Query[Any]]) -> None:
         """The answers to these have changed: whoever asked is told."""
         asked = self._asked.get(cluster, set())
-        for question in questions:
-            if question not in asked:
+        for query in queries:
+            if query not in asked:
                 continue
-            asked.discard(question)
+            asked.discard(query)
             for outdate in list(self._outdate.values()):
-                outdate(question)
+                outdate(query)
         if not asked:
             self._asked.pop(cluster, None)
 

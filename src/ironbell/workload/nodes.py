@@ -12,20 +12,20 @@ import msgspec
 from ironbell.api.client import Api, Conflict, Invalid, NotFound, PatchType
 from ironbell.api.core import NODE
 from ironbell.kube.client import Client
-from ironbell.kube.decision import Action, Question
+from ironbell.kube.decision import Action, Query
 from ironbell.kube.manager.act import OutOfDate
-from ironbell.kube.reconciler import Askers, Performers
+from ironbell.kube.reconciler import Performers, Resolvers
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import kubeconfigs_from
 from ironbell.workload.kubeconfigs import http_link
 from ironbell.workload.link import Connect, Link
-from ironbell.workload.questions import NodeView, node_view
+from ironbell.workload.queries import NodeView, node_view
 
 TELL_NODE: Final = "tell-node"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeNow(Question["NodeView | None"]):
+class NodeNow(Query["NodeView | None"]):
     """A node as its cluster shows it now; None if there is none of that name."""
 
     subject: ClassVar[str] = "the Node"
@@ -51,7 +51,7 @@ class Nodes:
     api: Api
     connect: Connect = http_link
 
-    def askers(self) -> Askers:
+    def resolvers(self) -> Resolvers:
         """Who answers."""
         return {NodeNow: self._answer}
 

@@ -34,7 +34,7 @@ from ironbell.workload import metrics
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.limits import BoundedApi, Bounds
 from ironbell.workload.link import Connect, Link, ReadKubeconfig
-from ironbell.workload.questions import ConnectionState
+from ironbell.workload.queries import ConnectionState
 from ironbell.workload.turns import Turns
 
 BY_PROVIDER_ID: Index[Node] = Index(

@@ -31,14 +31,14 @@ from ironbell.controllers.capi.machine.performers import (
     NodePatch,
     performers,
 )
-from ironbell.controllers.capi.machine.questions import (
+from ironbell.controllers.capi.machine.queries import (
     Evicted,
     PodsOn,
     UnreadableAttachmentError,
     VolumesOn,
-    askers,
     read_pods,
     read_volumes,
+    resolvers,
 )
 from ironbell.kube.decision import Emit, Key
 from ironbell.kube.manager.act import OutOfDate
@@ -224,7 +224,7 @@ async def node(workload: Workload) -> dict[str, Any]:
 async def test_effects(workload: Workload) -> None:
     ledger, clock = Ledger(), SystemClock()
     does = performers(workload.of, ledger, clock)
-    answers = askers(workload.of, ledger)
+    answers = resolvers(workload.of, ledger)
     await does[CORDON](CordonArguments(CLUSTER, "n1"))
     before = await node(workload)
     assert before["spec"]["unschedulable"] is True

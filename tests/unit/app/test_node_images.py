@@ -20,7 +20,7 @@ from ironbell.app.site.options import OptionsError, UpOptions, read_options
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.contract.servers.node_images import INDEX, ImageSource, NodeImage, NodeImages, file_name, image_source_at
 from ironbell.image.manifest import Manifest, describe, store
-from ironbell.provisioner.image_index import NodeImagesError, image_askers
+from ironbell.provisioner.image_index import NodeImagesError, image_resolvers
 from ironbell.provisioner.node_images import NodeImageIndex
 
 NAME = file_name("v1.36.3")
@@ -200,7 +200,7 @@ def test_nothing_is_written_while_nothing_changes(folder: NodeImageFolder) -> No
 async def test_controllers_read_the_index_from_the_folder(folder: NodeImageFolder) -> None:
     write(folder.source, b"image")
     found = folder.refresh()
-    ask = image_askers(ImageSource(url="http://x/images", index=str(folder.target.path / INDEX)))[NodeImageIndex]
+    ask = image_resolvers(ImageSource(url="http://x/images", index=str(folder.target.path / INDEX)))[NodeImageIndex]
     assert await ask(NodeImageIndex()) == found
     (folder.target.path / INDEX).write_text("<html>")
     with pytest.raises(NodeImagesError, match="is not an index of images"):
@@ -220,11 +220,11 @@ async def test_controllers_elsewhere_read_the_index_over_http() -> None:
     application.add_routes([web.get(f"/images/{INDEX}", answer)])
     async with TestServer(application) as server:
         at = str(server.make_url("")).rstrip("/")
-        assert await image_askers(image_source_at(f"{at}/images"))[NodeImageIndex](NodeImageIndex()) == found
+        assert await image_resolvers(image_source_at(f"{at}/images"))[NodeImageIndex](NodeImageIndex()) == found
         with pytest.raises(NodeImagesError, match=r"/other/index.json: the answer was 404 Not Found$"):
-            await image_askers(image_source_at(f"{at}/other"))[NodeImageIndex](NodeImageIndex())
+            await image_resolvers(image_source_at(f"{at}/other"))[NodeImageIndex](NodeImageIndex())
     with pytest.raises(NodeImagesError, match=r"/images/index.json: connection refused$"):
-        await image_askers(image_source_at(f"{at}/images"))[NodeImageIndex](NodeImageIndex())
+        await image_resolvers(image_source_at(f"{at}/images"))[NodeImageIndex](NodeImageIndex())
 
 
 def options(**given: object) -> UpOptions:

@@ -51,7 +51,7 @@ def plugs() -> World:
     return World(
         outside=Plugs(),
         performers={"power-on": power_on},
-        askers={PowerState: lambda world, question: "on" if question.slot[1] in world.outside.on else "off"},
+        resolvers={PowerState: lambda world, query: "on" if query.slot[1] in world.outside.on else "off"},
     )
 
 

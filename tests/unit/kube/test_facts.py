@@ -16,14 +16,14 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.cache import facts
 from ironbell.kube.cache.facts import FactBook
-from ironbell.kube.decision import DecisionError, Fact, Need, Question, check, do
+from ironbell.kube.decision import DecisionError, Fact, Need, Query, check, do
 from ironbell.kube.testing.clock import LoopClock
 
 A, B = ("n", "a"), ("n", "b")
 
 
 @dataclass(frozen=True)
-class Power(Question[str]):
+class Power(Query[str]):
     subject: ClassVar[str] = "the power state"
 
     host: str
@@ -32,18 +32,18 @@ class Power(Question[str]):
 class Desk:
     """A book with one asker; counts what it was asked and which keys came back."""
 
-    def __init__(self, asker: Callable[[Power], Awaitable[str]] | None = None) -> None:
+    def __init__(self, resolver: Callable[[Power], Awaitable[str]] | None = None) -> None:
         self.asked: list[str] = []
         self.back: list[tuple[str, str]] = []
-        self._asker = asker
+        self._resolver = resolver
         self.book = FactBook(
             "test", {Power: self._ask}, clock=LoopClock(), randomness=SeededRandomness(1), notify=self.back.append
         )
 
-    async def _ask(self, question: Power) -> str:
-        self.asked.append(question.host)
-        if self._asker is not None:
-            return await self._asker(question)
+    async def _ask(self, query: Power) -> str:
+        self.asked.append(query.host)
+        if self._resolver is not None:
+            return await self._resolver(query)
         await asyncio.sleep(0.5)
         return "on"
 
@@ -95,13 +95,13 @@ async def test_what_nobody_needs_is_asked_no_more() -> None:
 async def test_errors_keep_the_last_answer_and_back_off_up_to_the_age() -> None:
     moments: list[float] = []
 
-    async def asker(question: Power) -> str:
+    async def resolver(query: Power) -> str:
         moments.append(asyncio.get_running_loop().time())
         if len(moments) == 1:
             return "on"
         raise IronbellError("no route to host", reason="Unreachable")
 
-    desk = Desk(asker)
+    desk = Desk(resolver)
     desk.back = Again(desk, 10.0)
     desk.book.declare(A, [need(max_age_s=10.0)])
     await asyncio.sleep(100)
@@ -128,11 +128,11 @@ class Again(list[tuple[str, str]]):
 
 
 async def test_an_answer_that_does_not_come_is_a_typed_error() -> None:
-    async def asker(question: Power) -> str:
+    async def resolver(query: Power) -> str:
         await asyncio.sleep(1000)
         return "never"
 
-    desk = Desk(asker)
+    desk = Desk(resolver)
     desk.book.declare(A, [need(timeout_s=3.0)])
     await asyncio.sleep(4)
     assert desk.known().error is not None
@@ -142,10 +142,10 @@ async def test_an_answer_that_does_not_come_is_a_typed_error() -> None:
 
 
 async def test_a_defect_in_the_asker_is_an_error_without_its_text() -> None:
-    async def asker(question: Power) -> str:
+    async def resolver(query: Power) -> str:
         raise ZeroDivisionError("password123")
 
-    desk = Desk(asker)
+    desk = Desk(resolver)
     desk.book.declare(A, [need()])
     await asyncio.sleep(0.5)
     error = desk.known().error
@@ -155,10 +155,10 @@ async def test_a_defect_in_the_asker_is_an_error_without_its_text() -> None:
 
 
 async def test_an_error_names_what_could_not_be_read_and_no_type_of_the_program() -> None:
-    async def broken(question: Power) -> str:
+    async def broken(query: Power) -> str:
         raise ValueError("inside")
 
-    async def silent(question: Power) -> str:
+    async def silent(query: Power) -> str:
         await asyncio.sleep(60)
         return "on"
 
@@ -175,9 +175,9 @@ async def test_an_error_names_what_could_not_be_read_and_no_type_of_the_program(
 def test_every_question_names_its_subject() -> None:
     for module in pkgutil.walk_packages(ironbell.controllers.__path__, "ironbell.controllers."):
         importlib.import_module(module.name)
-    kinds = [kind.__name__ for kind in Question.__subclasses__() if kind.__module__.startswith("ironbell.")]
+    kinds = [kind.__name__ for kind in Query.__subclasses__() if kind.__module__.startswith("ironbell.")]
     assert len(kinds) > 15
-    assert [kind.__name__ for kind in Question.__subclasses__() if not hasattr(kind, "subject")] == []
+    assert [kind.__name__ for kind in Query.__subclasses__() if not hasattr(kind, "subject")] == []
 
 
 async def test_an_answer_asked_for_before_a_moment_does_not_count() -> None:
@@ -200,12 +200,12 @@ async def test_an_answer_asked_for_before_a_moment_does_not_count() -> None:
 async def test_an_answer_on_its_way_when_the_fact_is_outdated_does_not_count() -> None:
     answers = iter(["old", "new"])
 
-    async def asker(question: Power) -> str:
+    async def resolver(query: Power) -> str:
         answer = next(answers)
         await asyncio.sleep(1)
         return answer
 
-    desk = Desk(asker)
+    desk = Desk(resolver)
     desk.book.declare(A, [need()])
     await asyncio.sleep(0.5)
     desk.book.outdate(Power("h"))
@@ -220,7 +220,7 @@ async def test_an_answer_on_its_way_when_the_fact_is_outdated_does_not_count() -
 async def test_few_questions_at_a_time() -> None:
     running = most = 0
 
-    async def asker(question: Power) -> str:
+    async def resolver(query: Power) -> str:
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -228,7 +228,7 @@ async def test_few_questions_at_a_time() -> None:
         running -= 1
         return "on"
 
-    desk = Desk(asker)
+    desk = Desk(resolver)
     for number in range(200):
         desk.book.declare(("n", str(number)), [need(str(number))])
     await asyncio.sleep(10)
@@ -264,7 +264,7 @@ def test_a_need_that_nothing_can_fulfil_is_refused() -> None:
 async def test_an_answer_that_takes_longer_than_its_age_is_fresh_when_it_comes() -> None:
     """Otherwise a BMC that is slower than it is polled would never be known."""
 
-    async def slow(_question: Power) -> str:
+    async def slow(_query: Power) -> str:
         await asyncio.sleep(16)
         return "on"
 
@@ -282,7 +282,7 @@ async def test_an_answer_that_takes_longer_than_its_age_is_fresh_when_it_comes()
 async def test_a_renewed_fact_stays_readable_until_the_new_answer_comes() -> None:
     answers = iter(["on", "off"])
 
-    async def answer(_question: Power) -> str:
+    async def answer(_query: Power) -> str:
         await asyncio.sleep(0.5)
         return next(answers)
 
@@ -334,7 +334,7 @@ async def test_what_a_key_costs_does_not_grow_with_those_that_ask_the_same() -> 
             reads += 1
             return super().now()
 
-    async def answer(_question: Power) -> str:
+    async def answer(_query: Power) -> str:
         return "on"
 
     book = FactBook(
@@ -396,12 +396,12 @@ async def test_who_reads_younger_answers_than_are_needed_has_them_asked_once() -
 async def test_an_error_stays_when_the_answer_before_it_is_too_old() -> None:
     answers = ["on"]
 
-    async def asker(_question: Power) -> str:
+    async def resolver(_query: Power) -> str:
         if answers:
             return answers.pop()
         raise IronbellError("no route to host", reason="Unreachable")
 
-    desk = Desk(asker)
+    desk = Desk(resolver)
     desk.back = Again(desk, 10.0)
     desk.book.declare(A, [need(max_age_s=10.0)])
     await asyncio.sleep(100)

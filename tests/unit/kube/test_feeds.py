@@ -10,11 +10,11 @@ from typing import ClassVar
 import looptime
 
 from ironbell.kube.cache.feeds import spaced
-from ironbell.kube.decision import Question
+from ironbell.kube.decision import Query
 
 
 @dataclass(frozen=True)
-class Count(Question[int]):
+class Count(Query[int]):
     subject: ClassVar[str] = "the count"
 
     of: str
@@ -24,9 +24,9 @@ class Count(Question[int]):
 class Source:
     """A feed, with who listens to it."""
 
-    listeners: list[Callable[[Question[int]], None]] = field(default_factory=list)
+    listeners: list[Callable[[Query[int]], None]] = field(default_factory=list)
 
-    def feed(self, outdate: Callable[[Question[int]], None]) -> Callable[[], None]:
+    def feed(self, outdate: Callable[[Query[int]], None]) -> Callable[[], None]:
         self.listeners.append(outdate)
         return lambda: self.listeners.remove(outdate)
 
@@ -44,7 +44,7 @@ def in_virtual_time(play: Callable[[], Awaitable[None]]) -> None:
 def test_the_first_change_is_told_at_once_and_those_that_follow_together() -> None:
     async def play() -> None:
         source, heard = Source(), []
-        end = spaced(source.feed, 2.0)(lambda question: heard.append((asyncio.get_running_loop().time(), question)))
+        end = spaced(source.feed, 2.0)(lambda query: heard.append((asyncio.get_running_loop().time(), query)))
         source.change("a", "a", "b")
         assert heard == [(0.0, Count("a")), (0.0, Count("b"))]
         await asyncio.sleep(1.0)

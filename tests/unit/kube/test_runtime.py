@@ -72,7 +72,7 @@ async def test_caches_that_lag_at_random_change_nothing(seed: int) -> None:
             seen.extend((observed.slot.metadata.name, a.intent) for a in decision.actions if isinstance(a, Effect))
             return decision
 
-    lagging = Controller(Watched(), performers={"power-on": plugs.power_on}, askers={PowerState: plugs.state})
+    lagging = Controller(Watched(), performers={"power-on": plugs.power_on}, resolvers={PowerState: plugs.state})
     async with running(api, Controller(rack), lagging, lag_s=lambda: source.fraction() * 0.3):
         await api.add_rack("r", 6)
         await until(lambda: api.rack("r").status.ready == 6)

@@ -225,7 +225,7 @@ async def test_a_process_killed_again_and_again_ends_where_an_undisturbed_one_do
         manager = Manager(api, clock=LoopClock(), randomness=source, lag_s=lambda: source.fraction() * 0.05)
         manager.add(Controller(RackReconciler()))
         performers = {"power-on": plugs.power_on}
-        manager.add(Controller(Recorded(), performers=performers, askers={PowerState: plugs.state}, workers=2))
+        manager.add(Controller(Recorded(), performers=performers, resolvers={PowerState: plugs.state}, workers=2))
         task = asyncio.create_task(manager.run())
         await asyncio.sleep(source.fraction() * 0.6)
         kill(task)
@@ -332,16 +332,14 @@ async def test_answers_that_a_failing_effect_asked_for_do_not_take_its_pauses_aw
         await asyncio.sleep(len(attempts) > 1000)  # so that time passes even if this is wrong
         raise Unavailable("not now")
 
-    async def power_state(question: PowerState) -> str:
+    async def power_state(query: PowerState) -> str:
         return "off"
 
     def decide(slot: Slot) -> Decision:
-        question = PowerState(slot.key, slot.metadata.uid)
-        return do(
-            Effect("power-on", PowerOn(slot.key, 1), outdates=(question,)), needs=[Need(question, max_age_s=3600)]
-        )
+        query = PowerState(slot.key, slot.metadata.uid)
+        return do(Effect("power-on", PowerOn(slot.key, 1), outdates=(query,)), needs=[Need(query, max_age_s=3600)])
 
-    controller = Controller(Scripted(decide), performers={"power-on": perform}, askers={PowerState: power_state})
+    controller = Controller(Scripted(decide), performers={"power-on": perform}, resolvers={PowerState: power_state})
     async with running(api, controller):
         await until(lambda: bool(attempts))
         await asyncio.sleep(600)

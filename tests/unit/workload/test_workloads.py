@@ -11,12 +11,12 @@ import pytest
 from ironbell.api.client import Forbidden, Unauthorized, Unavailable
 from ironbell.api.core.node import NODE
 from ironbell.base.randomness import SeededRandomness
-from ironbell.kube.decision import Question
+from ironbell.kube.decision import Query
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.workload.access import NotConnected, Workloads
-from ironbell.workload.askers import askers
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import AllNodes, Connection, NodeByName, NodeByProviderId
+from ironbell.workload.queries import AllNodes, Connection, NodeByName, NodeByProviderId
+from ironbell.workload.resolvers import resolvers
 from ironbell.workload.session import Settings, until_attempt_s, until_probe_s
 from support.workloads import FakeCluster, FakeClusters
 
@@ -31,7 +31,7 @@ class Site:
         self.workloads = Workloads(
             self.clusters, self.clusters.kubeconfig, clock=LoopClock(), randomness=SeededRandomness(1)
         )
-        self.told: list[Question[Any]] = []
+        self.told: list[Query[Any]] = []
         self.news = asyncio.Event()
         self.unsubscribe = self.workloads.feed(self._tell)
 
@@ -39,20 +39,20 @@ class Site:
     def one(self) -> FakeCluster:
         return self.clusters.clusters[ONE.key]
 
-    def _tell(self, question: Question[Any]) -> None:
-        self.told.append(question)
+    def _tell(self, query: Query[Any]) -> None:
+        self.told.append(query)
         self.news.set()
 
-    async def ask(self, question: Question[Any]) -> Any:
-        return await askers(self.workloads)[type(question)](question)
+    async def ask(self, query: Query[Any]) -> Any:
+        return await resolvers(self.workloads)[type(query)](query)
 
-    async def until(self, question: Question[Any], is_it: Callable[[Any], bool]) -> Any:
+    async def until(self, query: Query[Any], is_it: Callable[[Any], bool]) -> Any:
         """Ask again whenever told that the answer has changed, until it is right; a bound of virtual time."""
         async with asyncio.timeout(600):
             while True:
                 self.news.clear()
                 try:
-                    answer = await self.ask(question)
+                    answer = await self.ask(query)
                     if is_it(answer):
                         return answer
                 except NotConnected:
@@ -98,8 +98,8 @@ async def test_a_cluster_is_connected_and_its_nodes_are_read(site: Site) -> None
 async def test_only_those_are_told_whose_answer_has_changed(site: Site) -> None:
     await site.one.add_node("a", "metal://1")
     await site.connected()
-    for question in (NodeByProviderId(ONE, "metal://1"), NodeByProviderId(ONE, "metal://2"), NodeByName(ONE, "a")):
-        await site.ask(question)
+    for query in (NodeByProviderId(ONE, "metal://1"), NodeByProviderId(ONE, "metal://2"), NodeByName(ONE, "a")):
+        await site.ask(query)
     site.told.clear()
     await site.one.add_node("b", "metal://2")
     await site.until(NodeByProviderId(ONE, "metal://2"), bool)

@@ -32,7 +32,7 @@ from ironbell.controllers.capi.clusterresourceset.applying import ResourceApplyi
 from ironbell.controllers.capi.clusterresourceset.reconciler import ClusterResourceSetReconciler
 from ironbell.controllers.capi.clusterresourceset.sources import ContentHash
 from ironbell.controllers.capi.machine import performers as machine_performers
-from ironbell.controllers.capi.machine import questions as machine_questions
+from ironbell.controllers.capi.machine import queries as machine_queries
 from ironbell.controllers.capi.machine.evictions import Ledger
 from ironbell.controllers.capi.machine.node_metadata import Synced
 from ironbell.controllers.capi.machine.reconciler import NOTHING_MORE, MachineReconciler
@@ -49,7 +49,7 @@ from ironbell.controllers.capi.topology.variables.schemas import Schemas
 from ironbell.kube.cache.feeds import spaced
 from ironbell.kube.manager.controller import Controller
 from ironbell.workload.access import Workloads
-from ironbell.workload.askers import askers
+from ironbell.workload.resolvers import resolvers
 from ironbell.workload.shared import workloads_of
 
 _PROVIDERS: Final = ("infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io")
@@ -195,20 +195,20 @@ def controllers(
         Controller(
             cluster,
             performers={KUBECONFIG: KubeconfigMaker(api_of(cluster.name) or api, clock, algorithm)},
-            askers=askers(workloads),
+            resolvers=resolvers(workloads),
             api=api_of(cluster.name),
             feeds=(workloads.feed,),
         ),
         Controller(
             machine,
             performers=machine_performers.performers(workloads.api, ledger, clock),
-            askers={**askers(workloads), **machine_questions.askers(workloads.api, ledger)},
+            resolvers={**resolvers(workloads), **machine_queries.resolvers(workloads.api, ledger)},
             api=api_of(machine.name),
             feeds=(workloads.feed,),
         ),
         Controller(
             MachineHealthCheckReconciler(),
-            askers=askers(workloads),
+            resolvers=resolvers(workloads),
             api=api_of(MachineHealthCheckReconciler.name),
             feeds=(spaced(workloads.feed, SPACING_S),),
         ),
@@ -216,7 +216,7 @@ def controllers(
         Controller(MachineDeploymentReconciler(), api=api_of(MachineDeploymentReconciler.name)),
         Controller(
             MachinePoolReconciler(),
-            askers=askers(workloads),
+            resolvers=resolvers(workloads),
             workers=4,
             api=api_of(MachinePoolReconciler.name),
             feeds=(workloads.feed,),
@@ -238,9 +238,11 @@ def _resource_sets(
         Controller(
             applying,
             performers={APPLY: Applier(reader, workloads.api, clock)},
-            askers={**askers(workloads), ContentHash: reader.hash},
+            resolvers={**resolvers(workloads), ContentHash: reader.hash},
             api=api_of(applying.name),
             feeds=(workloads.feed,),
         ),
-        Controller(sets, askers={ContentHash: Reader(api_of(sets.name) or api).hash}, workers=4, api=api_of(sets.name)),
+        Controller(
+            sets, resolvers={ContentHash: Reader(api_of(sets.name) or api).hash}, workers=4, api=api_of(sets.name)
+        ),
     ]

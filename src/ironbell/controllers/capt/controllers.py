@@ -26,16 +26,16 @@ from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.machine_template import TinkerbellMachineTemplateReconciler
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.manager.controller import Controller
-from ironbell.kube.reconciler import Askers
-from ironbell.provisioner.image_index import image_askers
+from ironbell.kube.reconciler import Resolvers
+from ironbell.provisioner.image_index import image_resolvers
 from ironbell.provisioner.lifecycle.due import WipeDueReconciler
 from ironbell.provisioner.performers import performers
 from ironbell.provisioner.settings import InstallSettings
 from ironbell.workload.access import Workloads
-from ironbell.workload.askers import askers
 from ironbell.workload.kubeconfigs import http_link
 from ironbell.workload.link import Connect
 from ironbell.workload.nodes import Nodes
+from ironbell.workload.resolvers import resolvers
 from ironbell.workload.shared import workloads_of
 
 CLUSTER_NAME: Final = "capt-cluster"
@@ -102,7 +102,7 @@ def create_controllers(runtime: Runtime) -> list[Controller]:
         runtime.api_of,
         at_once=settings.per_rack,
         images=settings.images,
-        image_askers=image_askers(settings.images),
+        image_resolvers=image_resolvers(settings.images),
         workloads=runtime.shared(workloads_of),
     )
 
@@ -114,7 +114,7 @@ def controllers(
     *,
     at_once: int = INSTALLS_PER_RACK,
     images: ImageSource = NO_IMAGES,
-    image_askers: Askers | None = None,
+    image_resolvers: Resolvers | None = None,
     workloads: Workloads,
     connect: Connect = http_link,
 ) -> list[Controller]:
@@ -138,7 +138,7 @@ def controllers(
         Controller(
             machine,
             performers={**performers(bootstrap_data), **nodes.performers()},
-            askers={**nodes.askers(), **askers(workloads), **(image_askers or {})},
+            resolvers={**nodes.resolvers(), **resolvers(workloads), **(image_resolvers or {})},
             feeds=(workloads.feed,),
             api=api_of(MACHINE_NAME),
         ),

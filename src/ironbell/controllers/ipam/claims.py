@@ -206,8 +206,8 @@ class IpAddressClaimReconciler:
 
 
 def _asked(cache: Cache, key: PoolKey, address: IpAddress | None) -> Fact[tuple[str, ...]] | None:
-    question = rivals_of(key, address) if address is not None else None
-    return None if question is None else cache.fact(question, ASK_AGAIN_S)
+    query = rivals_of(key, address) if address is not None else None
+    return None if query is None else cache.fact(query, ASK_AGAIN_S)
 
 
 def _rivals(cache: Cache, key: PoolKey, address: IpAddress | None) -> tuple[str, ...]:
@@ -279,11 +279,11 @@ def _tell(observed: Observed, address: IpAddress, now: datetime) -> Decision:
     if is_deleting(address):
         return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS))
     where = pool_key(claim.metadata.namespace, claim.spec.pool_ref)
-    question = rivals_of(where, address) if where is not None else None
-    if question is None:
+    query = rivals_of(where, address) if where is not None else None
+    if query is None:
         return _waits(claim, "AddressInvalid", f"IPAddress {name} says {address.spec.address!r}; delete the claim", now)
     if observed.asked is None or observed.asked.value is None:
-        return wait("Verifying", f"whether {address.spec.address} was given once", needs=[Need(question, ASK_AGAIN_S)])
+        return wait("Verifying", f"whether {address.spec.address} was given once", needs=[Need(query, ASK_AGAIN_S)])
     rivals = sorted({*observed.rivals, *observed.asked.value})
     if rivals or claim.metadata.annotations.get(ADDRESS_CONFLICT) == address.metadata.uid:
         return _yield(observed, address, rivals)
@@ -311,9 +311,9 @@ def _yield(observed: Observed, address: IpAddress, rivals: Sequence[str]) -> Dec
 def _lost(observed: Observed, now: datetime) -> Decision:
     """The address that was told is not in the cache: if it is gone, the claim is given another."""
     claim, name = observed.claim, observed.claim.status.address_ref.name
-    question = missing(IP_ADDRESS.plural, claim)
+    query = missing(IP_ADDRESS.plural, claim)
     if observed.is_missing is None or not observed.is_missing.value:
-        return wait("Verifying", f"whether IPAddress {name} is gone", needs=[Need(question, LOOK_AGAIN_S)])
+        return wait("Verifying", f"whether IPAddress {name} is gone", needs=[Need(query, LOOK_AGAIN_S)])
     message = f"IPAddress {name} was deleted; another address is given"
     condition = Condition(type=READY, status="False", reason="AddressLost", message=message)
     return do(

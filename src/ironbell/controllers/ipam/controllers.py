@@ -65,10 +65,10 @@ def controllers(reader: Api, api_of: Callable[[str], Api | None], *, sees_all: b
         Controller(PoolReconciler(IN_CLUSTER_IP_POOL, POOL_NAME), api=api_of(POOL_NAME)),
         Controller(PoolReconciler(GLOBAL_IN_CLUSTER_IP_POOL, GLOBAL_POOL_NAME), api=api_of(GLOBAL_POOL_NAME)),
         Controller(HardwareAddressReconciler(), workers=4, api=api_of(HardwareAddressReconciler.name)),
-        Controller(IpAddressReconciler(), askers=rivals.askers(reader), api=api_of(IpAddressReconciler.name)),
+        Controller(IpAddressReconciler(), resolvers=rivals.resolvers(reader), api=api_of(IpAddressReconciler.name)),
         Controller(
             IpAddressClaimReconciler(sees_all=sees_all),
-            askers=rivals.askers(reader),
+            resolvers=rivals.resolvers(reader),
             workers=4,
             api=api_of(IpAddressClaimReconciler.name),
         ),

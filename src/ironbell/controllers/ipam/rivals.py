@@ -15,15 +15,15 @@ from ironbell.api.clusteripam.ipaddress import IpAddress
 from ironbell.api.meta import Resource
 from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS
 from ironbell.controllers.ipam.observed import PoolKey, address_value, number_in
-from ironbell.kube.decision import Question
-from ironbell.kube.reconciler import Askers
+from ironbell.kube.decision import Query
+from ironbell.kube.reconciler import Resolvers
 
 _PAGE: Final = 500
 _LABEL_LENGTH: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class RivalsOf(Question[tuple[str, ...]]):
+class RivalsOf(Query[tuple[str, ...]]):
     """Which other IPAddresses have the pool and address of this one. The uid tells it from a former one."""
 
     subject: ClassVar[str] = "the list of IPAddresses"
@@ -36,20 +36,20 @@ class RivalsOf(Question[tuple[str, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(Question[bool]):
+class Missing(Query[bool]):
     """Whether there is no object of this kind (by its plural) and key."""
 
     subject: ClassVar[str] = "the IPAddressClaim"
 
     plural: str
     key: tuple[str, str]
-    asker: tuple[str, str]
+    resolver: tuple[str, str]
     """uid and resourceVersion of the object that asks: in another state, or for a successor, it is asked anew."""
 
 
-def missing(plural: str, asker: Resource) -> Missing:
-    """The question whether the object of this kind with the name of `asker` is gone."""
-    return Missing(plural, asker.key, (asker.metadata.uid, asker.metadata.resource_version))
+def missing(plural: str, resolver: Resource) -> Missing:
+    """The question whether the object of this kind with the name of `resolver` is gone."""
+    return Missing(plural, resolver.key, (resolver.metadata.uid, resolver.metadata.resource_version))
 
 
 def label_value(pool: PoolKey, number: tuple[int, int]) -> str:
@@ -74,17 +74,17 @@ class _Listed(msgspec.Struct, frozen=True):
     metadata: _Metadata
 
 
-def askers(reader: Api) -> Askers:
+def resolvers(reader: Api) -> Resolvers:
     """Who answers; `reader` may list IPAddresses."""
-    return {RivalsOf: _rivals_asker(reader), Missing: _missing_asker(reader)}
+    return {RivalsOf: _rivals_resolver(reader), Missing: _missing_resolver(reader)}
 
 
-def _missing_asker(reader: Api) -> Callable[[Missing], Awaitable[bool]]:
+def _missing_resolver(reader: Api) -> Callable[[Missing], Awaitable[bool]]:
     collections = {kind.plural: kind.collection for kind in (IP_ADDRESS, IP_ADDRESS_CLAIM)}
 
-    async def ask(question: Missing) -> bool:
+    async def ask(query: Missing) -> bool:
         try:
-            await reader.get(collections[question.plural], *question.key)
+            await reader.get(collections[query.plural], *query.key)
         except NotFound:
             return True
         return False
@@ -92,17 +92,17 @@ def _missing_asker(reader: Api) -> Callable[[Missing], Awaitable[bool]]:
     return ask
 
 
-def _rivals_asker(reader: Api) -> Callable[[RivalsOf], Awaitable[tuple[str, ...]]]:
-    async def ask(question: RivalsOf) -> tuple[str, ...]:
+def _rivals_resolver(reader: Api) -> Callable[[RivalsOf], Awaitable[tuple[str, ...]]]:
+    async def ask(query: RivalsOf) -> tuple[str, ...]:
         found: list[tuple[str, str]] = []
-        selector = Selector(labels=f"{LABEL_POOL_ADDRESS}={question.label}")
+        selector = Selector(labels=f"{LABEL_POOL_ADDRESS}={query.label}")
         token = ""
         while True:
-            page = await reader.list(IP_ADDRESS.collection, question.namespace, ListOptions(selector, _PAGE, token))
+            page = await reader.list(IP_ADDRESS.collection, query.namespace, ListOptions(selector, _PAGE, token))
             listed = (msgspec.json.decode(body, type=_Listed).metadata for body in page.items)
             found += [(one.namespace, one.name) for one in listed]
             token = page.continue_token
             if not token:
-                return tuple("/".join(key) for key in sorted(found) if key != question.key)
+                return tuple("/".join(key) for key in sorted(found) if key != query.key)
 
     return ask

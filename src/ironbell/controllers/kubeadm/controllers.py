@@ -14,16 +14,16 @@ from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
 from ironbell.contract.access import READ, Permissions, may, may_in, may_read, policy_rules
 from ironbell.contract.system import Runtime
-from ironbell.controllers.kubeadm.config.performers import Outside, askers, performers
+from ironbell.controllers.kubeadm.config.performers import Outside, performers, resolvers
 from ironbell.controllers.kubeadm.config.reconciler import KubeadmConfigReconciler
 from ironbell.controllers.kubeadm.config.tokens import Lifetime
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
-from ironbell.controllers.kubeadm.controlplane.workload.askers import EtcdAccess, Inspector
 from ironbell.controllers.kubeadm.controlplane.workload.performers import Operator
+from ironbell.controllers.kubeadm.controlplane.workload.resolvers import EtcdAccess, Inspector
 from ironbell.kube.manager.controller import Controller
 from ironbell.workload.access import Workloads
-from ironbell.workload.askers import askers as workload_askers
 from ironbell.workload.etcd import EtcdConnect
+from ironbell.workload.resolvers import resolvers as workload_resolvers
 from ironbell.workload.shared import forwarded_etcd, workloads_of
 
 _INFRASTRUCTURE: Final = "infrastructure.cluster.x-k8s.io"
@@ -115,7 +115,7 @@ def bootstrap_controllers(
         Controller(
             reconciler,
             performers=performers(outside),
-            askers={**workload_askers(workloads), **askers(outside)},
+            resolvers={**workload_resolvers(workloads), **resolvers(outside)},
             api=own,
             feeds=(workloads.feed,),
         )
@@ -146,7 +146,7 @@ def control_plane_controllers(
         Controller(
             reconciler,
             performers=Operator(own or api, workloads, access, clock).performers(),
-            askers={**workload_askers(workloads), **inspector.askers()},
+            resolvers={**workload_resolvers(workloads), **inspector.resolvers()},
             api=own,
             feeds=(workloads.feed,),
         )

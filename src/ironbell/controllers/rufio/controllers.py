@@ -18,7 +18,7 @@ from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.rufio.inventory import InventoryReconciler
 from ironbell.controllers.rufio.job import JobReconciler
 from ironbell.controllers.rufio.machine import POWER_INTERVAL_S, MachineReconciler
-from ironbell.controllers.rufio.performers import askers, performers
+from ironbell.controllers.rufio.performers import performers, resolvers
 from ironbell.controllers.rufio.task import TaskReconciler
 from ironbell.kube.manager.controller import Controller
 
@@ -76,13 +76,13 @@ def controllers(
     """
     machine = MachineReconciler(power_interval_s=power_interval_s)
     return [
-        Controller(machine, askers=askers(access), api=api_of(machine.name)),
-        Controller(InventoryReconciler(), askers=askers(access), workers=8, api=api_of(InventoryReconciler.name)),
+        Controller(machine, resolvers=resolvers(access), api=api_of(machine.name)),
+        Controller(InventoryReconciler(), resolvers=resolvers(access), workers=8, api=api_of(InventoryReconciler.name)),
         Controller(JobReconciler(), api=api_of(JobReconciler.name)),
         Controller(
             TaskReconciler(),
             performers=performers(access, clock),
-            askers=askers(access),
+            resolvers=resolvers(access),
             workers=AT_ONCE,
             api=api_of(TaskReconciler.name),
         ),

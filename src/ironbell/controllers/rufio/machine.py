@@ -124,8 +124,8 @@ class MachineReconciler:
         address = to_record(machine)
         if address:
             return do(patch(MACHINE, machine, {"metadata": {"annotations": {ADDRESS: address}}}, locked=True))
-        question = PowerOf(observed.target)
-        ask = Need(question, self._interval_s, observed.changed_at, USE_TIMEOUT_S)
+        query = PowerOf(observed.target)
+        ask = Need(query, self._interval_s, observed.changed_at, USE_TIMEOUT_S)
         if power is None or (power.error is None and power.value is None) or _is_from_before(power, machine):
             return wait("Asking", "the power state is being asked", needs=[ask])
         if power.error is not None:

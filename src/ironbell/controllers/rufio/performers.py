@@ -16,8 +16,8 @@ from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.operation import describe
 from ironbell.controllers.rufio.steps import OPERATE, Operate
 from ironbell.controllers.rufio.target import InventoryOf, PowerOf
-from ironbell.kube.decision import Action, Question
-from ironbell.kube.reconciler import Asker, Performer
+from ironbell.kube.decision import Action, Query
+from ironbell.kube.reconciler import Performer, Resolver
 
 log = structlog.get_logger()
 
@@ -41,13 +41,13 @@ def performers(access: BmcAccess, clock: Clock) -> Mapping[str, Performer]:
     return {OPERATE: operate}
 
 
-def askers(access: BmcAccess) -> Mapping[type[Question[Any]], Asker]:
+def resolvers(access: BmcAccess) -> Mapping[type[Query[Any]], Resolver]:
     """For all controllers that ask."""
 
-    async def power_of(question: PowerOf) -> PowerState:
-        return await access.power_state(question.target)
+    async def power_of(query: PowerOf) -> PowerState:
+        return await access.power_state(query.target)
 
-    async def inventory_of(question: InventoryOf) -> Inventory:
-        return await access.inventory(question.target)
+    async def inventory_of(query: InventoryOf) -> Inventory:
+        return await access.inventory(query.target)
 
     return {PowerOf: power_of, InventoryOf: inventory_of}

@@ -119,7 +119,7 @@ def _pulse(observed: TaskObserved, operation: Operation, now: datetime) -> Decis
     return _send(observed, operation, now)
 
 
-def _question(observed: TaskObserved, _operation: Operation, now: datetime) -> Decision:
+def _query(observed: TaskObserved, _operation: Operation, now: datetime) -> Decision:
     need = _power_need(observed)
     state = _reading(observed.power, need, now)
     if state is None:
@@ -131,7 +131,7 @@ _STEPS: Final[dict[Nature, Callable[[TaskObserved, Operation, datetime], Decisio
     Nature.GOAL: _goal,
     Nature.SETTING: _setting,
     Nature.PULSE: _pulse,
-    Nature.QUESTION: _question,
+    Nature.QUESTION: _query,
 }
 
 
@@ -201,10 +201,10 @@ def _is_locking(attempt: Attempt) -> bool:
 
 def _power_need(observed: TaskObserved) -> Need[PowerState]:
     attempt = observed.attempt
-    question = PowerOf(observed.target)
+    query = PowerOf(observed.target)
     if attempt.started and not attempt.failed:
-        return Need(question, POLL_S, parse_rfc3339(attempt.ended or attempt.started), USE_TIMEOUT_S)
-    return Need(question, FIRST_LOOK_S, taskstatus.started(observed.task), USE_TIMEOUT_S)
+        return Need(query, POLL_S, parse_rfc3339(attempt.ended or attempt.started), USE_TIMEOUT_S)
+    return Need(query, FIRST_LOOK_S, taskstatus.started(observed.task), USE_TIMEOUT_S)
 
 
 def _reading(power: Fact[PowerState] | None, need: Need[PowerState], now: datetime) -> PowerState | None:

@@ -17,7 +17,7 @@ from ironbell.api.bmc.machine import PowerState
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.controllers.rufio.secret import references
-from ironbell.kube.decision import Question
+from ironbell.kube.decision import Query
 from ironbell.kube.reconciler import Cache
 from ironbell.provisioner.bmc_address import Pin
 
@@ -43,7 +43,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class PowerOf(Question[PowerState]):
+class PowerOf(Query[PowerState]):
     """The power state of the machine behind a BMC. Who asks accepts no answer from before its own object existed."""
 
     subject: ClassVar[str] = "the power state"
@@ -52,7 +52,7 @@ class PowerOf(Question[PowerState]):
 
 
 @dataclass(frozen=True, slots=True)
-class InventoryOf(Question[Inventory]):
+class InventoryOf(Query[Inventory]):
     """The parts of the machine behind a BMC."""
 
     subject: ClassVar[str] = "the inventory of the server"

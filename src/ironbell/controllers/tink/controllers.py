@@ -53,7 +53,9 @@ def controllers(renderer: Renderer, parse: template.Parse, api_of: Callable[[str
     """
     return [
         Controller(WorkflowReconciler(), performers=render.performers(renderer), api=api_of(WorkflowReconciler.name)),
-        Controller(TemplateReconciler(), askers=template.askers(parse), workers=4, api=api_of(TemplateReconciler.name)),
+        Controller(
+            TemplateReconciler(), resolvers=template.resolvers(parse), workers=4, api=api_of(TemplateReconciler.name)
+        ),
         Controller(HardwareReconciler(), workers=4, api=api_of(HardwareReconciler.name)),
         Controller(HardwareInventoryReconciler(), workers=4, api=api_of(HardwareInventoryReconciler.name)),
     ]

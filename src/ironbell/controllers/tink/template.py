@@ -17,9 +17,9 @@ from ironbell.api.tinkerbell.template import TEMPLATE, Template, TemplateState
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.servers.directory import ERROR
 from ironbell.controllers.tink.status import shortened
-from ironbell.kube.decision import Decision, Fact, Key, Need, Question, do, emit, patch, patch_status, wait
+from ironbell.kube.decision import Decision, Fact, Key, Need, Query, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Asker, Cache, Declaration
+from ironbell.kube.reconciler import Cache, Declaration, Resolver
 
 PARSE_TIMEOUT_S: Final = 120.0
 """More than whoever parses takes until there is an outcome, waiting for a turn included."""
@@ -28,7 +28,7 @@ MESSAGE_LIMIT: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed(Question[str]):
+class Parsed(Query[str]):
     """What is wrong with a text, with the line; empty if it parses."""
 
     subject: ClassVar[str] = "the check of the Template"
@@ -56,11 +56,11 @@ class TemplateReconciler:
         template = cache.get(TEMPLATE, *key)
         if template is None or is_deleting(template):
             return None
-        return TemplateObserved(template, cache.fact(_question(template), None))
+        return TemplateObserved(template, cache.fact(_query(template), None))
 
     def decide(self, observed: TemplateObserved, now: datetime) -> Decision:
         template, parsed = observed.template, observed.parsed
-        need = Need(_question(template), FOREVER_S, timeout_s=PARSE_TIMEOUT_S)
+        need = Need(_query(template), FOREVER_S, timeout_s=PARSE_TIMEOUT_S)
         if parsed is None:
             return wait("Parsing", "the text is being parsed", needs=[need])
         problem = parsed.error.message if parsed.value is None and parsed.error is not None else parsed.value or ""
@@ -71,12 +71,12 @@ Parse: TypeAlias = Callable[[str, str], Awaitable[None]]
 """Is given a text and its namespace. Raises `IronbellError` that is `Retry.NEVER` for a text at fault."""
 
 
-def askers(parse: Parse) -> Mapping[type[Question[Any]], Asker]:
+def resolvers(parse: Parse) -> Mapping[type[Query[Any]], Resolver]:
     """What answers the questions of the Template controller."""
 
-    async def ask(question: Parsed) -> str:
+    async def ask(query: Parsed) -> str:
         try:
-            await parse(question.text, question.namespace)
+            await parse(query.text, query.namespace)
         except IronbellError as error:
             if error.retry is not Retry.NEVER:
                 raise
@@ -86,7 +86,7 @@ def askers(parse: Parse) -> Mapping[type[Question[Any]], Asker]:
     return {Parsed: ask}
 
 
-def _question(template: Template) -> Parsed:
+def _query(template: Template) -> Parsed:
     return Parsed(template.spec.data, template.metadata.namespace)
 
 

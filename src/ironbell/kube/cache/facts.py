@@ -26,10 +26,10 @@ import structlog
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
-from ironbell.kube.decision import Fact, Key, Need, Question
+from ironbell.kube.decision import Fact, Key, Need, Query
 from ironbell.kube.manager import metrics
 from ironbell.kube.manager.backoff import Backoff
-from ironbell.kube.reconciler import Askers
+from ironbell.kube.reconciler import Resolvers
 
 V = TypeVar("V")
 AT_ONCE = 64
@@ -42,7 +42,7 @@ _REFRESH = 0.75
 log = structlog.get_logger()
 
 
-class QuestionTimeoutError(IronbellError):
+class QueryTimeoutError(IronbellError):
     """There was no answer in time."""
 
     reason = "QuestionTimeout"
@@ -73,25 +73,31 @@ class FactBook:
     """The facts of one controller."""
 
     def __init__(
-        self, controller: str, askers: Askers, *, clock: Clock, randomness: Randomness, notify: Callable[[Key], None]
+        self,
+        controller: str,
+        resolvers: Resolvers,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        notify: Callable[[Key], None],
     ) -> None:
         self._controller = controller
-        self._askers = askers
+        self._resolvers = resolvers
         self._clock = clock
         self._randomness = randomness
         self._notify = notify
         self._backoff_base_s = 1.0
-        self._entries: dict[Question[Any], _Entry] = {}
-        self._idle: OrderedDict[Question[Any], None] = OrderedDict()
+        self._entries: dict[Query[Any], _Entry] = {}
+        self._idle: OrderedDict[Query[Any], None] = OrderedDict()
         self._by_key: dict[Key, tuple[Need[Any], ...]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._held = metrics.facts_held.labels(controller)
 
-    def get(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
+    def get(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None:
         """What is known, if it is at most this old (None: of any age). What is too old is asked again at once when
         somebody needs it."""
-        entry = self._entries.get(question)
+        entry = self._entries.get(query)
         if entry is None or entry.fact is None:
             return None
         if max_age_s is None:
@@ -99,10 +105,10 @@ class FactBook:
         now = self._clock.now()
         found = entry.fact.within(now, max_age_s)
         if found is None:
-            self._expire(question, entry)
+            self._expire(query, entry)
         elif found.error_at is not None and not entry.needs and now - found.error_at > timedelta(seconds=max_age_s):
             # An error that nobody has asked about since is as old as the answer.
-            self._expire(question, entry)
+            self._expire(query, entry)
             return None
         return found
 
@@ -111,40 +117,40 @@ class FactBook:
         before = self._by_key.pop(key, ())
         if not needs and not before:
             return
-        wanted = {need.question for need in needs}
+        wanted = {need.query for need in needs}
         for need in before:
-            if need.question not in wanted:
-                self._release(key, need.question)
+            if need.query not in wanted:
+                self._release(key, need.query)
         if needs:
             self._by_key[key] = tuple(needs)
         for need in needs:
-            entry = self._entries.setdefault(need.question, _Entry())
-            self._idle.pop(need.question, None)
+            entry = self._entries.setdefault(need.query, _Entry())
+            self._idle.pop(need.query, None)
             entry.needs[key] = need
-            self._hasten(need.question, entry, need)
+            self._hasten(need.query, entry, need)
         self._held.set(len(self._entries))
 
-    def outdate(self, question: Question[Any]) -> None:
+    def outdate(self, query: Query[Any]) -> None:
         """Forget what is known, because something changed it; who needs it gets a new answer."""
-        entry = self._entries.get(question)
+        entry = self._entries.get(query)
         if entry is None:
             return
         entry.fact = None
         entry.failures = 0
         entry.edition += 1
         if entry.needs:
-            self._schedule(question, entry)
+            self._schedule(query, entry)
 
-    def renew(self, question: Question[Any]) -> None:
+    def renew(self, query: Query[Any]) -> None:
         """Ask again at once, because there is a newer answer; what is known stays readable until that has come."""
-        entry = self._entries.get(question)
+        entry = self._entries.get(query)
         if entry is None:
             return
         entry.failures = 0
         entry.edition += 1
         entry.due = True
         if entry.needs:
-            self._schedule(question, entry)
+            self._schedule(query, entry)
         else:
             entry.fact = None
 
@@ -157,54 +163,54 @@ class FactBook:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _expire(self, question: Question[Any], entry: _Entry) -> None:
+    def _expire(self, query: Query[Any], entry: _Entry) -> None:
         """Have it asked again; by whoever needs it next if nobody does now."""
         if entry.asking or entry.due:
             return
         entry.failures = 0
         entry.due = True
         if entry.needs:
-            self._schedule(question, entry)
+            self._schedule(query, entry)
 
-    def _release(self, key: Key, question: Question[Any]) -> None:
-        entry = self._entries[question]
+    def _release(self, key: Key, query: Query[Any]) -> None:
+        entry = self._entries[query]
         entry.needs.pop(key, None)
         if entry.needs:
             return
         if entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None
-        self._idle[question] = None
+        self._idle[query] = None
         while len(self._idle) > KEPT:
             forgotten, _ = self._idle.popitem(last=False)
             del self._entries[forgotten]
 
-    def _schedule(self, question: Question[Any], entry: _Entry) -> None:
+    def _schedule(self, query: Query[Any], entry: _Entry) -> None:
         if entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None
         if entry.asking or not entry.needs:
             return
-        self._start_in(question, entry, min(self._due_in_s(entry, need) for need in entry.needs.values()))
+        self._start_in(query, entry, min(self._due_in_s(entry, need) for need in entry.needs.values()))
 
-    def _hasten(self, question: Question[Any], entry: _Entry, need: Need[Any]) -> None:
+    def _hasten(self, query: Query[Any], entry: _Entry, need: Need[Any]) -> None:
         """Ask as early as one need wants it, if that is earlier than it is to be asked anyhow. Looks at no other need:
         there may be thousands, and each comes by here whenever its key is looked at."""
         if entry.asking:
             return
         wait_s = self._due_in_s(entry, need)
         if entry.timer is None or self._clock.monotonic() + wait_s < entry.timer_due_s:
-            self._start_in(question, entry, wait_s)
+            self._start_in(query, entry, wait_s)
 
-    def _start_in(self, question: Question[Any], entry: _Entry, wait_s: float) -> None:
+    def _start_in(self, query: Query[Any], entry: _Entry, wait_s: float) -> None:
         if entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None
         if wait_s <= 0:
-            self._start(question, entry)
+            self._start(query, entry)
         else:
             entry.timer_due_s = self._clock.monotonic() + wait_s
-            entry.timer = asyncio.get_running_loop().call_later(wait_s, self._fire, question)
+            entry.timer = asyncio.get_running_loop().call_later(wait_s, self._fire, query)
 
     def _due_in_s(self, entry: _Entry, need: Need[Any]) -> float:
         """In how many seconds the question is to be asked for the sake of one need."""
@@ -222,21 +228,21 @@ class FactBook:
             return (need.newer_than - now).total_seconds()
         return need.max_age_s * _REFRESH - (now - fact.known_since).total_seconds()
 
-    def _fire(self, question: Question[Any]) -> None:
-        entry = self._entries[question]
+    def _fire(self, query: Query[Any]) -> None:
+        entry = self._entries[query]
         entry.timer = None
         if not entry.asking and entry.needs:
-            self._start(question, entry)
+            self._start(query, entry)
 
-    def _start(self, question: Question[Any], entry: _Entry) -> None:
+    def _start(self, query: Query[Any], entry: _Entry) -> None:
         entry.asking = True
         task = asyncio.get_running_loop().create_task(
-            self._ask(question, entry), name=f"{self._controller} asks {type(question).__name__}"
+            self._ask(query, entry), name=f"{self._controller} asks {type(query).__name__}"
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, question: Question[Any], entry: _Entry) -> None:
+    async def _ask(self, query: Query[Any], entry: _Entry) -> None:
         async with self._slots:
             timeout_s = min((need.timeout_s for need in entry.needs.values()), default=0.0)
             if timeout_s <= 0:
@@ -245,39 +251,39 @@ class FactBook:
             edition, asked_at = entry.edition, self._clock.now()
             entry.due = False
             try:
-                value, error = await self._answer(question, timeout_s), None
+                value, error = await self._answer(query, timeout_s), None
             except IronbellError as failure:
                 value, error = None, failure
             except Exception:
                 # An asker's defect must not end the others.
-                log.exception("asking failed", controller=self._controller, question=type(question).__name__)
+                log.exception("asking failed", controller=self._controller, query=type(query).__name__)
                 value, error = (
                     None,
-                    _unread(question, f"an unexpected error; the log of {self._controller} has it"),
+                    _unread(query, f"an unexpected error; the log of {self._controller} has it"),
                 )
         entry.asking = False
         if entry.edition != edition:
-            self._schedule(question, entry)
+            self._schedule(query, entry)
             return
         answered = Fact(value, asked_at, answered_at=self._clock.now())
         self._note(entry, answered if error is None else self._failed(entry, error))
         if error is not None:
-            metrics.facts_failed.labels(self._controller, type(question).__name__).inc()
+            metrics.facts_failed.labels(self._controller, type(query).__name__).inc()
         for key in list(entry.needs):
             self._notify(key)
 
-    async def _answer(self, question: Question[Any], timeout_s: float) -> Any:
-        metrics.facts_asked.labels(self._controller, type(question).__name__).inc()
+    async def _answer(self, query: Query[Any], timeout_s: float) -> Any:
+        metrics.facts_asked.labels(self._controller, type(query).__name__).inc()
         try:
-            asker = self._askers[type(question)]
+            resolver = self._resolvers[type(query)]
         except KeyError:
-            raise _unread(question, f"{self._controller} was started without access to it") from None
+            raise _unread(query, f"{self._controller} was started without access to it") from None
         try:
             async with asyncio.timeout(timeout_s):
-                return await asker(question)
+                return await resolver(query)
         except TimeoutError as error:
-            message = f"{_subject(question)} could not be read: no answer within {timeout_s:g} s"
-            raise QuestionTimeoutError(message) from error
+            message = f"{_subject(query)} could not be read: no answer within {timeout_s:g} s"
+            raise QueryTimeoutError(message) from error
 
     def _failed(self, entry: _Entry, error: IronbellError) -> Fact[Any]:
         known = entry.fact or Fact(None, None)
@@ -288,9 +294,9 @@ class FactBook:
         entry.failures = 0 if fact.error is None else entry.failures + 1
 
 
-def _unread(question: Question[Any], cause: str) -> UnansweredError:
-    return UnansweredError(f"{_subject(question)} could not be read: {cause}")
+def _unread(query: Query[Any], cause: str) -> UnansweredError:
+    return UnansweredError(f"{_subject(query)} could not be read: {cause}")
 
 
-def _subject(question: Question[Any]) -> str:
-    return question.subject[0].upper() + question.subject[1:]
+def _subject(query: Query[Any]) -> str:
+    return query.subject[0].upper() + query.subject[1:]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ironbell.kube.decision import Question
+from ironbell.kube.decision import Query
 from ironbell.kube.reconciler import Feed
 
 
@@ -14,7 +14,7 @@ def spaced(feed: Feed, spacing_s: float) -> Feed:
     """The feed, telling of each question at most once per `spacing_s`: the first change after a quiet time at once,
     those that follow together when the time is over. For use in an event loop."""
 
-    def subscribe(outdate: Callable[[Question[Any]], None]) -> Callable[[], None]:
+    def subscribe(outdate: Callable[[Query[Any]], None]) -> Callable[[], None]:
         relay = _Relay(outdate, spacing_s)
         end = feed(relay.changed)
 
@@ -30,30 +30,30 @@ def spaced(feed: Feed, spacing_s: float) -> Feed:
 class _Relay:
     """Passes changes on, with a pause after each for every question."""
 
-    def __init__(self, outdate: Callable[[Question[Any]], None], spacing_s: float) -> None:
+    def __init__(self, outdate: Callable[[Query[Any]], None], spacing_s: float) -> None:
         self._outdate = outdate
         self._spacing_s = spacing_s
-        self._pauses: dict[Question[Any], asyncio.TimerHandle] = {}
-        self._changed: set[Question[Any]] = set()
+        self._pauses: dict[Query[Any], asyncio.TimerHandle] = {}
+        self._changed: set[Query[Any]] = set()
 
-    def changed(self, question: Question[Any]) -> None:
-        if question in self._pauses:
-            self._changed.add(question)
+    def changed(self, query: Query[Any]) -> None:
+        if query in self._pauses:
+            self._changed.add(query)
         else:
-            self._pass_on(question)
+            self._pass_on(query)
 
     def close(self) -> None:
         for pause in self._pauses.values():
             pause.cancel()
         self._pauses.clear()
 
-    def _pass_on(self, question: Question[Any]) -> None:
+    def _pass_on(self, query: Query[Any]) -> None:
         loop = asyncio.get_running_loop()
-        self._pauses[question] = loop.call_later(self._spacing_s, self._over, question)
-        self._outdate(question)
+        self._pauses[query] = loop.call_later(self._spacing_s, self._over, query)
+        self._outdate(query)
 
-    def _over(self, question: Question[Any]) -> None:
-        del self._pauses[question]
-        if question in self._changed:
-            self._changed.discard(question)
-            self._pass_on(question)
+    def _over(self, query: Query[Any]) -> None:
+        del self._pauses[query]
+        if query in self._changed:
+            self._changed.discard(query)
+            self._pass_on(query)

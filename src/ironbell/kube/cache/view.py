@@ -11,7 +11,7 @@ from ironbell.api.unstructured import Unstructured
 from ironbell.kube.cache.caches import Informers
 from ironbell.kube.cache.dynamic import DynamicReads
 from ironbell.kube.cache.readers import Readers
-from ironbell.kube.decision import AnyKind, Fact, Key, Question
+from ironbell.kube.decision import AnyKind, Fact, Key, Query
 from ironbell.kube.manager.failures import Failure, Failures
 from ironbell.kube.reconciler import Declaration, Index, UndeclaredKindError, Unsynced
 
@@ -22,7 +22,7 @@ V = TypeVar("V")
 class KnowsFacts(Protocol):
     """What answers `fact`."""
 
-    def get(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None: ...
+    def get(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None: ...
 
 
 class View:
@@ -60,8 +60,8 @@ class View:
             self._readers.note(where, (index.name, value))
         return cast("Sequence[R]", self._store(where).indexed(index.name, value))
 
-    def fact(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
-        return self._facts.get(question, max_age_s)
+    def fact(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None:
+        return self._facts.get(query, max_age_s)
 
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
         return self._dynamic.look_up(kind, (namespace, name))

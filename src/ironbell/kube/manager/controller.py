@@ -37,7 +37,7 @@ from ironbell.kube.manager.failures import Failure, Failures
 from ironbell.kube.manager.load import Load
 from ironbell.kube.manager.queue import CONFLICTS, ERRORS, UNAVAILABLE, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.manager.turn import Turn
-from ironbell.kube.reconciler import Askers, Cache, Changes, Feed, Performers, Reconciler
+from ironbell.kube.reconciler import Cache, Changes, Feed, Performers, Reconciler, Resolvers
 
 log = structlog.get_logger()
 _WORTH_TELLING_S: Final = 1.0
@@ -54,7 +54,7 @@ class Controller:
 
     reconciler: Reconciler[Any]
     performers: Performers = field(default_factory=dict)
-    askers: Askers = field(default_factory=dict)
+    resolvers: Resolvers = field(default_factory=dict)
     feeds: Sequence[Feed] = ()
     """What tells of new answers to questions."""
     workers: int = 16
@@ -89,7 +89,7 @@ class RunningController:
         self._around = around
         self.queue = WorkQueue(self.name, randomness=around.randomness, clock=around.clock, load=around.load)
         self.facts = FactBook(
-            self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self._answered
+            self.name, controller.resolvers, clock=around.clock, randomness=around.randomness, notify=self._answered
         )
         self._declaration = declaration
         self._looked_up = declaration.looked_up
@@ -279,8 +279,8 @@ class RunningController:
         try:
             return await perform_within_timeout(effect, performer)
         finally:
-            for question in effect.outdates:
-                self.facts.outdate(question)
+            for query in effect.outdates:
+                self.facts.outdate(query)
 
     def _release(self, key: Key) -> None:
         self.facts.declare(key, ())

@@ -83,7 +83,7 @@ def note_decision(span: Span, decision: Decision) -> None:
     if span is _NOWHERE:
         return
     span.set_attribute("ironbell.actions", [_summary(action) for action in decision.actions])
-    span.set_attribute("ironbell.questions", [type(need.question).__name__ for need in decision.needs])
+    span.set_attribute("ironbell.questions", [type(need.query).__name__ for need in decision.needs])
     if decision.waiting is not None:
         span.set_attribute("ironbell.waiting", decision.waiting.reason)
 

@@ -26,7 +26,7 @@ from ironbell.kube.decision import (
     Key,
     MergePatch,
     Need,
-    Question,
+    Query,
     create,
     delete,
     do,
@@ -144,7 +144,7 @@ def new_slot(rack: Rack, name: str) -> Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class PowerState(Question[str]):
+class PowerState(Query[str]):
     """Whether the thing in a Slot is `on` or `off`."""
 
     subject: ClassVar[str] = "the power state"

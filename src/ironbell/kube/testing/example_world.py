@@ -61,15 +61,15 @@ class Plugs:
         self.on.append(arguments.slot[1])
         return on(arguments.slot)
 
-    async def state(self, question: PowerState) -> str:
-        self.asked.append(question.slot[1])
+    async def state(self, query: PowerState) -> str:
+        self.asked.append(query.slot[1])
         await asyncio.sleep(0.1)
-        return "on" if question.slot[1] in self.on else "off"
+        return "on" if query.slot[1] in self.on else "off"
 
     def controllers(self) -> tuple[Controller, Controller]:
         """Both controllers, over these plugs."""
-        performers, askers = {"power-on": self.power_on}, {PowerState: self.state}
-        return Controller(RackReconciler()), Controller(SlotReconciler(), performers=performers, askers=askers)
+        performers, resolvers = {"power-on": self.power_on}, {PowerState: self.state}
+        return Controller(RackReconciler()), Controller(SlotReconciler(), performers=performers, resolvers=resolvers)
 
 
 class Scripted(SlotReconciler):

@@ -29,7 +29,7 @@ from ironbell.api.unstructured import Unstructured, plain
 from ironbell.base.clock import ManualClock
 from ironbell.base.errors import IronbellError
 from ironbell.kube import patches
-from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Emit, Fact, Fields, Key, Need, Question, check
+from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Emit, Fact, Fields, Key, Need, Query, check
 from ironbell.kube.manager.act import Executor, OutOfDate, Written
 from ironbell.kube.manager.failures import Failure, is_over
 from ironbell.kube.reconciler import Index, Reconciler, Unsynced
@@ -66,11 +66,11 @@ class World:
 
     outside: Any = None
     performers: Model = field(default_factory=dict)
-    askers: Answers = field(default_factory=dict)
+    resolvers: Answers = field(default_factory=dict)
     environment: Callable[[World], None] | None = None
     clock: ManualClock = field(default_factory=ManualClock)
     api: MemoryApi = field(init=False)
-    facts: dict[Question[Any], Fact[Any]] = field(default_factory=dict)
+    facts: dict[Query[Any], Fact[Any]] = field(default_factory=dict)
     performed: list[Effect] = field(default_factory=list)
     emitted: list[Emit] = field(default_factory=list)
     unsynced: dict[Collection, Unsynced] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class World:
         twin = World(
             outside=copy.deepcopy(self.outside),
             performers=self.performers,
-            askers=self.askers,
+            resolvers=self.resolvers,
             environment=self.environment,
             clock=copy.copy(self.clock),
             facts=dict(self.facts),
@@ -164,8 +164,8 @@ class World:
     def indexed(self, index: Index[R], value: str) -> Sequence[R]:
         return [obj for obj in self.list(index.kind) if value in index.keys(obj)]
 
-    def fact(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
-        known = self.facts.get(question)
+    def fact(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None:
+        known = self.facts.get(query)
         return None if known is None else known.within(self.now(), max_age_s)
 
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
@@ -211,8 +211,8 @@ class World:
         async def perform(effect: Effect) -> Sequence[Action]:
             self.performed.append(effect)
             outcome = self.performers[effect.performer](self, effect.arguments)
-            for question in effect.outdates:
-                self.facts.pop(question, None)
+            for query in effect.outdates:
+                self.facts.pop(query, None)
             if doomed is effect:
                 raise Crash
             self.api.serve(action.kind for action in outcome if not isinstance(action, Effect))
@@ -290,19 +290,19 @@ class World:
         return wake
 
     def _answer(self, need: Need[Any]) -> Sequence[float]:
-        known = self.facts.get(need.question)
+        known = self.facts.get(need.query)
         now = self.now()
         if known is not None and known.at is not None and known.fresh(now, need.max_age_s, need.newer_than):
             return (need.max_age_s - (now - known.at).total_seconds() + 0.001,)
         if known is not None and known.error_at == now:
             return (1.0,)
         try:
-            value = self.askers[type(need.question)](self, need.question)
+            value = self.resolvers[type(need.query)](self, need.query)
         except IronbellError as error:
             last, at = (known.value, known.at) if known is not None else (None, None)
-            self.facts[need.question] = Fact(last, at, error, now)
+            self.facts[need.query] = Fact(last, at, error, now)
         else:
-            self.facts[need.question] = Fact(value, now)
+            self.facts[need.query] = Fact(value, now)
         return ()
 
 

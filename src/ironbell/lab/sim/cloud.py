@@ -17,11 +17,11 @@ import structlog
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
-from ironbell.kube.decision import Key, Question
+from ironbell.kube.decision import Key, Query
 from ironbell.lab.sim.cluster.cluster import Endpoint, SimCluster
 from ironbell.lab.sim.cluster.host import Host, HostFault, HostPlan, HostState, ReadSecret
 from ironbell.lab.sim.cluster.podlife import collect_pods
-from ironbell.lab.sim.provider.questions import HostQuestion
+from ironbell.lab.sim.provider.queries import HostQuery
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Etcd, EtcdUnreachableError
 
@@ -56,7 +56,7 @@ class Cloud:
         self._endpoint = endpoint
         self._fault_of = fault_of
         self._serve = serve
-        self._outdate: dict[object, Callable[[Question[Any]], None]] = {}
+        self._outdate: dict[object, Callable[[Query[Any]], None]] = {}
         self._release_watchers: list[Callable[[Host], None]] = []
         self._cluster_watchers: list[Callable[[SimCluster], None]] = []
         self._tasks: dict[Key, set[asyncio.Task[None]]] = {}
@@ -75,7 +75,7 @@ class Cloud:
         for key in list(self.clusters):
             await self.remove_cluster(key)
 
-    def feed(self, outdate: Callable[[Question[Any]], None]) -> Callable[[], None]:
+    def feed(self, outdate: Callable[[Query[Any]], None]) -> Callable[[], None]:
         """A `Feed`: tell this about every host whose state has changed."""
         subscription = object()
         self._outdate[subscription] = outdate
@@ -232,7 +232,7 @@ class Cloud:
 
     def _tell(self, uid: str) -> None:
         for outdate in list(self._outdate.values()):
-            outdate(HostQuestion(uid))
+            outdate(HostQuery(uid))
 
 
 class EtcdAccess:

@@ -29,9 +29,9 @@ from ironbell.provisioner.lifecycle.selection import ANY_SERVER, Wish
 from ironbell.provisioner.lifecycle.waves import NO_WAVE, Wave
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.nodes import NodeNow
-from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import NodeByName, NodeByProviderId, NodeView
 
-NodeQuestion: TypeAlias = NodeByProviderId | NodeByName
+NodeQuery: TypeAlias = NodeByProviderId | NodeByName
 NodeFact: TypeAlias = Fact[tuple[NodeView, ...]] | Fact[NodeView | None] | None
 MakeTemplate: TypeAlias = Callable[[Fields, Fields], Fields]
 """From the Template's metadata and the Workflow's boot options to the Template that installs the server.
@@ -136,7 +136,7 @@ class HostState:
     """What its cluster says of its Node, while the record of its server is not confirmed."""
     namesakes: tuple[tuple[NodeNow, Fact[NodeView | None]], ...] = ()
     """What its cluster says of Nodes that may be its, while none was found by provider ID."""
-    new_nodes: tuple[tuple[NodeQuestion, NodeFact], ...] = ()
+    new_nodes: tuple[tuple[NodeQuery, NodeFact], ...] = ()
     """What its cluster says of Nodes that would prove that its system is up, while that boots."""
 
 

@@ -28,12 +28,12 @@ from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.servers.restored import Restored, confirmation
-from ironbell.kube.decision import Effect, Fact, MergePatch, Need, Question, patch
+from ironbell.kube.decision import Effect, Fact, MergePatch, Need, Query, patch
 from ironbell.kube.reconciler import Cache
-from ironbell.provisioner.lifecycle.host import Draft, NodeFact, NodeQuestion, NodeWish, Step
+from ironbell.provisioner.lifecycle.host import Draft, NodeFact, NodeQuery, NodeWish, Step
 from ironbell.provisioner.lifecycle.names import INSTALLED, provider_id
 from ironbell.workload.nodes import TELL_NODE, NodeNow, TellNode
-from ironbell.workload.questions import PUSHED_S, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import PUSHED_S, NodeByName, NodeByProviderId, NodeView
 
 GRACE_S: Final = 60.0
 """For how long after machine and control plane are there the Node is expected to come with its provider ID."""
@@ -59,7 +59,7 @@ class InstalledNode:
     needs: tuple[Need[Any], ...] = ()
 
 
-def new_node_queries(node: NodeWish | None, hardware: Hardware | None, workflow: Workflow | None) -> list[NodeQuestion]:
+def new_node_queries(node: NodeWish | None, hardware: Hardware | None, workflow: Workflow | None) -> list[NodeQuery]:
     """Return what to query the cluster for while the installed system boots."""
     if node is None or hardware is None or workflow is None or workflow.status.state != WorkflowState.SUCCESS:
         return []
@@ -67,17 +67,17 @@ def new_node_queries(node: NodeWish | None, hardware: Hardware | None, workflow:
     return [NodeByProviderId(node.cluster, provider_id(hardware)), *names]
 
 
-def known(cache: Cache, question: NodeQuestion) -> NodeFact:
+def known(cache: Cache, query: NodeQuery) -> NodeFact:
     """Return the last answer to one of these queries."""
-    asked: Question[Any] = question
-    return cache.fact(asked, PUSHED_S)
+    untyped: Query[Any] = query
+    return cache.fact(untyped, PUSHED_S)
 
 
 def installed_node(
-    hardware: Hardware, facts: Sequence[tuple[NodeQuestion, NodeFact]], ended: datetime | None, now: datetime
+    hardware: Hardware, facts: Sequence[tuple[NodeQuery, NodeFact]], ended: datetime | None, now: datetime
 ) -> InstalledNode:
     """Return what the answers say that were given since the installation ended."""
-    needs = tuple(Need(question, PUSHED_S, newer_than=ended) for question, _ in facts)
+    needs = tuple(Need(query, PUSHED_S, newer_than=ended) for query, _ in facts)
     current = [fact for _, fact in facts if fact is not None and fact.error is None]
     current = [fact for fact in current if fact.fresh(now, PUSHED_S, newer_than=ended)]
     found = [node for fact in current for node in _nodes(fact) if _proves(node, hardware, ended, now)]

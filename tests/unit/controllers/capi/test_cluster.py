@@ -20,7 +20,7 @@ from ironbell.kube.decision import Action, create
 from ironbell.kube.reconciler import Unsynced
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
-from ironbell.workload.questions import Connection, ConnectionState
+from ironbell.workload.queries import Connection, ConnectionState
 from support.capiworld import (
     INFRA_CLUSTER,
     INFRA_TEMPLATE,
@@ -274,7 +274,7 @@ def test_unhealthy_workers_are_told_of() -> None:
 
 
 def state_of(world: World, state: ConnectionState) -> None:
-    world.askers = {Connection: lambda _world, _question: state}
+    world.resolvers = {Connection: lambda _world, _query: state}
     world.facts.clear()
 
 

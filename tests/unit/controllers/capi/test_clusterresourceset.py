@@ -41,7 +41,7 @@ from ironbell.kube.testing.world import World, drive
 from ironbell.workload.access import NotConnected
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.kinds import UnknownKindError, locate, plural_of
-from ironbell.workload.questions import Connection, ConnectionState
+from ironbell.workload.queries import Connection, ConnectionState
 
 V = TypeVar("V")
 APPLYING, SETS = ResourceApplyingReconciler(), ClusterResourceSetReconciler()
@@ -78,8 +78,8 @@ def apply_(world: World, arguments: ApplyArguments) -> list[Action]:
     return [MergePatch(CLUSTER_RESOURCE_SET_BINDING, *arguments.cluster.key, change, resource_version=version)]
 
 
-def hash_(world: World, question: ContentHash) -> str:
-    return str(world.api.objects[CONFIG_MAP.collection][question.namespace, question.name].get("data"))
+def hash_(world: World, query: ContentHash) -> str:
+    return str(world.api.objects[CONFIG_MAP.collection][query.namespace, query.name].get("data"))
 
 
 def scene(
@@ -88,7 +88,7 @@ def scene(
     world = World(
         outside=Remotes(),
         performers={APPLY: apply_},
-        askers={Connection: lambda _world, _question: ConnectionState(connected=connected), ContentHash: hash_},
+        resolvers={Connection: lambda _world, _query: ConnectionState(connected=connected), ContentHash: hash_},
     )
     world.api.serve([CLUSTER, CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING, CONFIG_MAP, SECRET_METADATA])
     for number in range(clusters):

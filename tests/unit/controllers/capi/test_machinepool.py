@@ -13,7 +13,7 @@ from ironbell.api.meta import to_builtin
 from ironbell.controllers.capi.machinepool.reconciler import MachinePoolReconciler
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
-from ironbell.workload.questions import AllNodes, NodeView
+from ironbell.workload.queries import AllNodes, NodeView
 from support.capiworld import CONFIG, INFRA_MACHINE, NAMESPACE, add_cluster, capi_world, reference
 
 POOLS = MachinePoolReconciler()
@@ -28,7 +28,7 @@ def scene(
     *, nodes: tuple[NodeView, ...] = (), annotations: dict[str, str] | None = None, **infrastructure: Any
 ) -> tuple[World, MachinePool]:
     world = capi_world()
-    world.askers = {AllNodes: lambda _world, _question: nodes}
+    world.resolvers = {AllNodes: lambda _world, _query: nodes}
     add_cluster(world)
     pool = {"metadata": {"name": "pool", "namespace": NAMESPACE, "finalizers": ["example.com/f"]}}
     world.add(INFRA_MACHINE, {**pool, **infrastructure})

@@ -24,7 +24,7 @@ from ironbell.kube.manager import metrics
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
-from ironbell.workload.questions import Connection, ConnectionState
+from ironbell.workload.queries import Connection, ConnectionState
 from support.capiworld import (
     CONFIG_TEMPLATE,
     INFRA_CLUSTER,
@@ -37,7 +37,7 @@ from support.capiworld import (
 )
 
 
-async def _connection(_question: Connection) -> ConnectionState:
+async def _connection(_query: Connection) -> ConnectionState:
     return ConnectionState(connected=False)
 
 
@@ -125,7 +125,7 @@ class Site(MemoryApi):
 @asynccontextmanager
 async def running(site: Site, *, lag_s: Any = None) -> AsyncIterator[None]:
     controllers = [
-        Controller(ClusterReconciler(), askers={Connection: _connection}),
+        Controller(ClusterReconciler(), resolvers={Connection: _connection}),
         Controller(MachineSetReconciler()),
         Controller(MachineDeploymentReconciler()),
     ]

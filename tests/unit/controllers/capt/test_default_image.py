@@ -41,7 +41,7 @@ def site(images: NodeImages | IronbellError, **infrastructure: Any) -> World:
     """A machine in a world whose folder of images is this."""
     world = scene(Engine(""), infrastructure=infrastructure)
     world.outside = {"images": images, "looks": 0}
-    world.askers = {**world.askers, NodeImageIndex: _look}
+    world.resolvers = {**world.resolvers, NodeImageIndex: _look}
     add_machine(world)
     return world
 
@@ -99,7 +99,7 @@ def test_an_installation_begins_by_itself_when_the_image_appears() -> None:
 def test_however_many_machines_wait_there_is_one_look() -> None:
     world = scene(Engine(""), servers=5)
     world.outside = {"images": NodeImages(), "looks": 0}
-    world.askers = {**world.askers, NodeImageIndex: _look}
+    world.resolvers = {**world.resolvers, NodeImageIndex: _look}
     for number in range(5):
         add_machine(world, f"m{number}")
     world.settle(SITE)

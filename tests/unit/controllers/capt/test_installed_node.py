@@ -15,7 +15,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.names import REPORT_TIMEOUT
-from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import NodeByName, NodeByProviderId, NodeView
 from support.captscene import MACHINES, Engine, add_machine, get, hardware, said, scene
 
 ITS = "tinkerbell://default/s0"
@@ -27,7 +27,7 @@ class Workload:
     def __init__(self, world: World) -> None:
         self.nodes: list[NodeView] = []
         self.is_down = False
-        world.askers = {**world.askers, NodeByName: self.by_name, NodeByProviderId: self.by_id}
+        world.resolvers = {**world.resolvers, NodeByName: self.by_name, NodeByProviderId: self.by_id}
 
     def by_name(self, _world: World, asked: NodeByName) -> NodeView | None:
         self._answers()
@@ -218,7 +218,7 @@ def test_who_says_so_waits_for_neither() -> None:
 def test_the_cluster_is_not_asked_before_the_server_is_installed() -> None:
     world = scene(Engine(""))
     asked: list[Any] = []
-    world.askers = {**world.askers, NodeByProviderId: lambda _world, it: asked.append(it) or ()}
+    world.resolvers = {**world.resolvers, NodeByProviderId: lambda _world, it: asked.append(it) or ()}
     add_machine(world)
     world.settle(MACHINES, horizon_s=60)
     assert asked == []

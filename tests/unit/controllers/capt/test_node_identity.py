@@ -16,7 +16,7 @@ from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA
 from ironbell.provisioner.lifecycle.nodes import GRACE_S
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.nodes import TELL_NODE, NodeNow, TellNode
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 from support.captscene import MACHINES, Engine, add_machine, give, hardware, scene
 
 
@@ -28,7 +28,7 @@ class Cluster:
         self.asked: list[str] = []
         self.told: list[TellNode] = []
         world.performers = {GIVE_USER_DATA: give, TELL_NODE: self.tell}
-        world.askers = {**world.askers, NodeNow: self.answer}
+        world.resolvers = {**world.resolvers, NodeNow: self.answer}
         interface = hardware(world).spec.interfaces[0].dhcp
         assert interface is not None
         assert interface.ip is not None

@@ -26,7 +26,7 @@ from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA
 from ironbell.provisioner.lifecycle.nodes import still_runs
 from ironbell.workload.nodes import NodeNow
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 from support.captscene import add_machine
 from support.captworld import EVERY_VERSION, server
 from support.restoredworld import PERFORMERS, Reality, Server
@@ -43,7 +43,9 @@ def give(_world: World, arguments: Any) -> list[Any]:
 
 def a_site() -> tuple[World, Reality]:
     reality = Reality({f"s{number}": Server() for number in range(SERVERS)})
-    world = World(performers={GIVE_USER_DATA: give, **PERFORMERS}, askers={NodeNow: reality.node}, environment=reality)
+    world = World(
+        performers={GIVE_USER_DATA: give, **PERFORMERS}, resolvers={NodeNow: reality.node}, environment=reality
+    )
     world.api.serve([HARDWARE, TEMPLATE, WORKFLOW, JOB, SECRET, MACHINE, TINKERBELL_MACHINE])
     infrastructure = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": "TinkerbellCluster", "name": "prod"}
     place = {"namespace": "default", "name": "prod"}

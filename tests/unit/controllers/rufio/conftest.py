@@ -72,8 +72,8 @@ def operate(world: World, arguments: Operate) -> Sequence[Action]:
     return (attempts.store_outcome(arguments.task, outcome),)
 
 
-def power_of(world: World, question: PowerOf) -> PowerState:
-    target = question.target
+def power_of(world: World, query: PowerOf) -> PowerState:
+    target = query.target
     if target.pin is not None and (problem := target.pin.problem(target.connection)):
         raise UnconfirmedAddressError(problem)
     bmc: FakeBmc = world.outside[target.connection.host]
@@ -89,7 +89,7 @@ class Scene:
         default_factory=lambda: World(
             outside={"bmc1": FakeBmc(), "bmc2": FakeBmc()},
             performers={OPERATE: operate},
-            askers={PowerOf: power_of},
+            resolvers={PowerOf: power_of},
         )
     )
     machines: MachineReconciler = field(default_factory=MachineReconciler)

@@ -20,7 +20,7 @@ INVENTORIES = InventoryReconciler()
 CONTACTABLE = {"conditions": [{"type": "Contactable", "status": "True", "lastUpdateTime": "2026-01-01T00:00:00Z"}]}
 
 
-def told(world: World, _question: InventoryOf) -> Inventory:
+def told(world: World, _query: InventoryOf) -> Inventory:
     world.outside["asked"] += 1
     if world.outside["trouble"]:
         raise UnreachableError("10.0.0.1: no answer")
@@ -28,7 +28,7 @@ def told(world: World, _question: InventoryOf) -> Inventory:
 
 
 def scene(*, contactable: bool = True, hardware: dict[str, Any] | None = None) -> World:
-    world = World(outside={"asked": 0, "cores": 8, "trouble": False}, askers={InventoryOf: told})
+    world = World(outside={"asked": 0, "cores": 8, "trouble": False}, resolvers={InventoryOf: told})
     world.api.serve([SECRET_METADATA])
     connection = {"host": "10.0.0.1", "insecureTLS": True}
     status = CONTACTABLE if contactable else {}

@@ -4,16 +4,16 @@ from typing import Any
 
 from ironbell.api.tinkerbell.template import TEMPLATE
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.controllers.tink.template import Parsed, TemplateReconciler, askers
+from ironbell.controllers.tink.template import Parsed, TemplateReconciler, resolvers
 from ironbell.kube.testing import World, crash_check
 
 
-def problem(_world: World, question: Parsed) -> str:
-    return "template line 2: unexpected end" if "bad" in question.text else ""
+def problem(_world: World, query: Parsed) -> str:
+    return "template line 2: unexpected end" if "bad" in query.text else ""
 
 
 def world(data: str) -> World:
-    made = World(askers={Parsed: problem})
+    made = World(resolvers={Parsed: problem})
     made.add(TEMPLATE, {"metadata": {"name": "t", "namespace": "default"}, "spec": {"data": data}})
     return made
 
@@ -41,6 +41,6 @@ async def test_the_asker_turns_errors_of_the_engine_into_answers() -> None:
         if text:
             raise IronbellError("template line 1: no", retry=Retry.NEVER)
 
-    ask: Any = askers(parse)[Parsed]
+    ask: Any = resolvers(parse)[Parsed]
     assert await ask(Parsed("x")) == "template line 1: no"
     assert await ask(Parsed("")) == ""

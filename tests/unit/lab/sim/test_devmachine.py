@@ -13,7 +13,7 @@ from ironbell.lab.sim.cluster.host import HostPlan, HostState
 from ironbell.lab.sim.provider.devcluster import REMOVE, SET_DOWN, DevClusterReconciler, RemoveCluster, SetDown
 from ironbell.lab.sim.provider.devmachine import LOSE, POWER_ON, RELEASE, DevMachineReconciler, Lose, Release
 from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE, FAULT, DevCluster, DevMachine
-from ironbell.lab.sim.provider.questions import HostQuestion, Place, PlaceQuestion
+from ironbell.lab.sim.provider.queries import HostQuery, Place, PlaceQuery
 from ironbell.lab.sim.timing import Timing, duration_s
 
 
@@ -50,11 +50,11 @@ def set_down(world: World, arguments: SetDown) -> list[Action]:
     return []
 
 
-def host(world: World, question: HostQuestion) -> HostState | None:
-    return world.outside.state if question.uid in world.outside.plans else None
+def host(world: World, query: HostQuery) -> HostState | None:
+    return world.outside.state if query.uid in world.outside.plans else None
 
 
-def place(world: World, _question: PlaceQuestion) -> Place:
+def place(world: World, _query: PlaceQuery) -> Place:
     return Place(Endpoint("one.n.sim", 6443), world.outside.down)
 
 
@@ -62,9 +62,9 @@ def a_world(*, provisioned: bool = True, data: str = "m-data", **cluster: Any) -
     world = World(
         outside=Hosts(),
         performers={POWER_ON: power_on, RELEASE: release, REMOVE: remove, LOSE: lose, SET_DOWN: set_down},
-        askers={
-            HostQuestion: host,
-            PlaceQuestion: lambda world, _question: Place(Endpoint("one.n.sim", 6443), world.outside.down),
+        resolvers={
+            HostQuery: host,
+            PlaceQuery: lambda world, _query: Place(Endpoint("one.n.sim", 6443), world.outside.down),
         },
     )
     spec = {"infrastructureRef": {"kind": "DevCluster", "name": "one", "apiGroup": DEV_CLUSTER.group}, **cluster}

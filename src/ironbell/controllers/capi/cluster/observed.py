@@ -28,7 +28,7 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import actionable
 from ironbell.kube.reconciler import Cache, Changes, Index, Unsynced
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
+from ironbell.workload.queries import PUSHED_S, Connection, ConnectionState
 
 
 def _template_keys(definition: KindDefinition) -> list[str]:

@@ -60,7 +60,7 @@ from ironbell.kube.finalizers import add_finalizer, is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, Connection
+from ironbell.workload.queries import PUSHED_S, Connection
 
 
 class ClusterReconciler:

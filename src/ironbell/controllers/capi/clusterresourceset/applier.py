@@ -77,15 +77,15 @@ class Reader:
         self._api = api
         self._parsed: OrderedDict[tuple[str, str, str, str], Content] = OrderedDict()
 
-    async def hash(self, question: ContentHash) -> str:
+    async def hash(self, query: ContentHash) -> str:
         """Answers `ContentHash`.
 
         Raises:
             ApiError: the resource cannot be read.
             DocumentsError: it has no values.
         """
-        body = await self._get(question.kind, (question.namespace, question.name))
-        return hash_of(values_of(question.kind, body))
+        body = await self._get(query.kind, (query.namespace, query.name))
+        return hash_of(values_of(query.kind, body))
 
     async def content(self, kind: str, key: Key) -> Content:
         """A resource, parsed.

@@ -46,7 +46,7 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import Predicate, any_of, changed, desired_state_changed
 from ironbell.kube.reconciler import Cache, Changes, Declaration, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
+from ironbell.workload.queries import PUSHED_S, Connection, ConnectionState
 
 AGAIN: Final = timedelta(seconds=15)
 """After this time what failed is tried again: a kind may have been defined in the meantime."""
@@ -135,7 +135,7 @@ def outlived(binding: ClusterResourceSetBinding, cluster: Cluster) -> bool:
 
 
 def _needs(observed: Observed, cluster: Cluster) -> list[Need[Any]]:
-    asked = {source.question for source in observed.sources if source.question is not None}
+    asked = {source.query for source in observed.sources if source.query is not None}
     connection = Need(Connection(ClusterKey.of(cluster)), PUSHED_S)
     return [connection, *(Need(one, 24 * PUSHED_S) for one in sorted(asked, key=repr))]
 

@@ -113,8 +113,8 @@ class ClusterResourceSetReconciler:
             return do(*_unbound(observed), last)
         condition, older = _result(observed)
         change = status_patch(CLUSTER_RESOURCE_SET, one, {}, [paused, condition], legacy=[older], now=now)
-        asked = {s.question for s in observed.sources if s.question is not None}
-        needs = [Need(question, _DAY_S) for question in sorted(asked, key=repr)]
+        asked = {s.query for s in observed.sources if s.query is not None}
+        needs = [Need(query, _DAY_S) for query in sorted(asked, key=repr)]
         waiting = None if condition.status == "True" else Waiting(condition.reason, condition.message)
         return do(change, *_claimed(observed), needs=needs, waiting=waiting)
 

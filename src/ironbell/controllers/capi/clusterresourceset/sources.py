@@ -17,7 +17,7 @@ from ironbell.api.meta import Resource
 from ironbell.base.labels import SelectorError
 from ironbell.contract.clusters.paused import has_paused_annotation
 from ironbell.contract.selectors import matches
-from ironbell.kube.decision import AnyKind, Question
+from ironbell.kube.decision import AnyKind, Query
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
 
@@ -28,7 +28,7 @@ SETS_OF_NAMESPACE: Final = Index(CLUSTER_RESOURCE_SET, "capi-namespace", lambda 
 
 
 @dataclass(frozen=True, slots=True)
-class ContentHash(Question[str]):
+class ContentHash(Query[str]):
     """The hash of a ConfigMap's or Secret's values, in one version of it."""
 
     subject: ClassVar[str] = "the content of the resource"
@@ -60,7 +60,7 @@ class Source:
         return isinstance(self.obj, SecretMetadata) and self.obj.type != SECRET_TYPE
 
     @property
-    def question(self) -> ContentHash | None:
+    def query(self) -> ContentHash | None:
         """What is to be asked to know its hash; None where it is not needed, or cannot be known."""
         if self.obj is None or self.strategy != RECONCILE or self.has_wrong_type:
             return None
@@ -112,8 +112,8 @@ def _source(cache: Cache, one: ClusterResourceSet, reference: ResourceRef) -> So
     source = Source(one.metadata.name, one.spec.strategy, reference)
     obj: Resource | None = cache.get(source.kind, one.metadata.namespace, reference.name)
     source = Source(one.metadata.name, one.spec.strategy, reference, obj)
-    question = source.question
+    query = source.query
     # what one version of an object holds never changes
-    fact = cache.fact(question, None) if question is not None else None
+    fact = cache.fact(query, None) if query is not None else None
     known = fact.value if fact is not None and fact.value is not None else ""
     return Source(one.metadata.name, one.spec.strategy, reference, obj, known)

@@ -30,7 +30,7 @@ from ironbell.controllers.capi.machine.performers import PATCH_NODE, NodePatch
 from ironbell.kube.decision import Effect, Need
 from ironbell.workload.access import NotConnected
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, Connection, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import PUSHED_S, Connection, NodeByName, NodeByProviderId, NodeView
 
 _INFO_FIELDS: Final = frozenset(NodeSystemInfo.__struct_encode_fields__)
 
@@ -87,8 +87,8 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster, synced: Synced
     if not cluster.status.initialization.infrastructure_provisioned:
         return NodeState(Found.NOT_ASKED)
     at = cluster_of(observed)
-    question = NodeByProviderId(at, draft.spec.provider_id)
-    draft.need(Need(Connection(at), PUSHED_S), Need(question, PUSHED_S))
+    query = NodeByProviderId(at, draft.spec.provider_id)
+    draft.need(Need(Connection(at), PUSHED_S), Need(query, PUSHED_S))
     known = state(observed)
     if known.found is Found.MISSING:
         _missing(draft, at)
@@ -100,7 +100,7 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster, synced: Synced
         draft.wait("ConnectionDown", known.problem)
     elif known.node is not None:
         _take(draft, known.node)
-        _sync(draft, observed, known.node, question, synced)
+        _sync(draft, observed, known.node, query, synced)
         _legacy_health(draft, observed, known.node)
     return known
 
@@ -130,7 +130,7 @@ def _info(node: NodeView) -> NodeSystemInfo:
     return msgspec.convert({name: value for name, value in fields.items() if name in _INFO_FIELDS}, NodeSystemInfo)
 
 
-def _sync(draft: Draft, observed: Observed, node: NodeView, question: NodeByProviderId, synced: Synced) -> None:
+def _sync(draft: Draft, observed: Observed, node: NodeView, query: NodeByProviderId, synced: Synced) -> None:
     if node.deleting or draft.is_deleting:
         return
     external = observed.infrastructure
@@ -142,8 +142,8 @@ def _sync(draft: Draft, observed: Observed, node: NodeView, question: NodeByProv
     if change is None:
         return
     change["metadata"] = {**change.get("metadata", {}), "resourceVersion": node.resource_version, "uid": node.uid}
-    arguments = NodePatch(question.cluster, node.name, msgspec.json.encode(change))
-    draft.last.append(Effect(PATCH_NODE, arguments, outdates=(question,)))
+    arguments = NodePatch(query.cluster, node.name, msgspec.json.encode(change))
+    draft.last.append(Effect(PATCH_NODE, arguments, outdates=(query,)))
     if interruptible and LABEL_INTERRUPTIBLE not in node.labels:
         draft.emit("SuccessfulSetInterruptibleNodeLabel", node.name)
 

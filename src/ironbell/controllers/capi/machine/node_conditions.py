@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ironbell.controllers.capi.machine.names import Reason
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 
 READY: Final = "Ready"
 _GOOD: Final = {READY: "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}

@@ -18,7 +18,7 @@ from ironbell.api.cluster.common import MachineTaint
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.core.node import Taint
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 
 ALWAYS: Final = "Always"
 ON_INITIALIZATION: Final = "OnInitialization"

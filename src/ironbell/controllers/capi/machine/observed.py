@@ -22,14 +22,14 @@ from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import group_of
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode
 from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
-from ironbell.controllers.capi.machine.questions import LOOK_EVERY_S, Evicted, NodesNow, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.queries import LOOK_EVERY_S, Evicted, NodesNow, PodsOn, VolumesOn
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import actionable, changed
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 R = TypeVar("R", bound=Resource)
 

@@ -20,7 +20,7 @@ from ironbell.api.core.node import NODE
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.controllers.capi.machine.evictions import Ledger, PodToEvict, evict
-from ironbell.controllers.capi.machine.questions import ApiOf
+from ironbell.controllers.capi.machine.queries import ApiOf
 from ironbell.kube.decision import Action, Emit, Key
 from ironbell.kube.manager.act import OutOfDate
 from ironbell.kube.reconciler import Performers

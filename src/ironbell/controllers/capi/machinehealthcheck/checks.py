@@ -41,7 +41,7 @@ from ironbell.controllers.capi.machinehealthcheck.names import HEALTH_CHECK_SUCC
 from ironbell.controllers.capi.machinehealthcheck.names import Reason
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.finalizers import is_deleting
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 
 DEFAULT_NODE_STARTUP_TIMEOUT_S: Final = 600
 BY_ANNOTATION: Final = "marked for remediation via cluster.x-k8s.io/remediate-machine annotation"

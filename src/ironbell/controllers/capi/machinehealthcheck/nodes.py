@@ -18,7 +18,7 @@ from ironbell.controllers.capi.machinehealthcheck.checks import Target
 from ironbell.controllers.capi.machinehealthcheck.observed import Observed
 from ironbell.kube.decision import Need
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, AllNodes, Connection, NodeView
+from ironbell.workload.queries import PUSHED_S, AllNodes, Connection, NodeView
 
 
 @dataclass(frozen=True, slots=True)

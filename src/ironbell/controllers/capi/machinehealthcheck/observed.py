@@ -27,7 +27,7 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, AllNodes, Connection, ConnectionState, NodeByName, NodeView
+from ironbell.workload.queries import PUSHED_S, AllNodes, Connection, ConnectionState, NodeByName, NodeView
 
 SPACING_S: Final = 2.0
 """So far apart are two looks at all Machines of a check, however many of them change."""

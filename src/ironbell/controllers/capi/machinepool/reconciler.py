@@ -43,7 +43,7 @@ from ironbell.kube.decision import Action, Decision, Fact, Fields, Key, Need, Wa
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.reconciler import Cache, Declaration, read_by
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, AllNodes, NodeView
+from ironbell.workload.queries import PUSHED_S, AllNodes, NodeView
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ from ironbell.controllers.kubeadm.config.effects import (
     Render,
 )
 from ironbell.controllers.kubeadm.config.names import Reason
-from ironbell.controllers.kubeadm.config.observed import Scene, facts_of, role_of, token_question
+from ironbell.controllers.kubeadm.config.observed import Scene, facts_of, role_of, token_query
 from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.controllers.kubeadm.config.status import ConfigDraft
 from ironbell.kube.decision import Effect, Need, delete
-from ironbell.workload.questions import PUSHED_S, Connection
+from ironbell.workload.queries import PUSHED_S, Connection
 
 RENDER_TIMEOUT_S: Final = 60.0
 CERTIFICATES_TIMEOUT_S: Final = 120.0
@@ -103,12 +103,12 @@ def _is_connected(draft: ConfigDraft, scene: Scene) -> bool:
 
 def keep_token(scene: Scene, *, is_new: bool = False) -> Effect:
     """Have the workload cluster accept the token in the spec; `is_new` where it is not expected to know it."""
-    question = token_question(scene.observed.config, scene.cluster)
+    query = token_query(scene.observed.config, scene.cluster)
     return Effect(
         KEEP_TOKEN,
         KeepToken(scene.observed.config_key, scene.cluster_key, is_new=is_new),
         timeout_s=KEEP_TOKEN_TIMEOUT_S,
-        outdates=(question,) if question is not None else (),
+        outdates=(query,) if query is not None else (),
     )
 
 

@@ -37,7 +37,7 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
+from ironbell.workload.queries import PUSHED_S, Connection, ConnectionState
 
 CONTROL_PLANE_INITIALIZED: Final = "ControlPlaneInitialized"
 
@@ -221,11 +221,11 @@ def _lock(cache: Cache, owner: ConfigOwner, cluster: Cluster) -> Lock | None:
 
 
 def _token(cache: Cache, config: KubeadmConfig, cluster: Cluster, lifetime: Lifetime) -> Fact[TokenState] | None:
-    question = token_question(config, cluster)
-    return None if question is None else cache.fact(question, lifetime.look_every_s)
+    query = token_query(config, cluster)
+    return None if query is None else cache.fact(query, lifetime.look_every_s)
 
 
-def token_question(config: KubeadmConfig, cluster: Cluster) -> TokenOf | None:
+def token_query(config: KubeadmConfig, cluster: Cluster) -> TokenOf | None:
     """The question how the spec's token stands; None where the spec has none that can be asked for."""
     try:
         return TokenOf(ClusterKey.of(cluster), token_id(config.spec.join_configuration.discovery.bootstrap_token.token))

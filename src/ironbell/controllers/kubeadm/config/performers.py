@@ -40,7 +40,7 @@ from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf, TokenState
 from ironbell.kube.decision import Action, Create, Fields, create, patch
 from ironbell.kube.manager.act import OutOfDate
-from ironbell.kube.reconciler import Askers, Performers
+from ironbell.kube.reconciler import Performers, Resolvers
 from ironbell.workload.clusterkey import ClusterKey
 
 Offload: TypeAlias = Callable[..., Awaitable[Any]]
@@ -80,12 +80,12 @@ def performers(outside: Outside) -> Performers:
     return {MAKE_CERTIFICATES: make_certificates, DISCOVER: discover, KEEP_TOKEN: keep_token, RENDER: render}
 
 
-def askers(outside: Outside) -> Askers:
+def resolvers(outside: Outside) -> Resolvers:
     """What answers the controller's questions about tokens."""
 
-    async def token_of(question: TokenOf) -> TokenState:
-        api = await outside.workload(question.cluster)
-        secret = await reading.find_secret(api, (tokens.NAMESPACE, tokens.secret_name(question.token_id)))
+    async def token_of(query: TokenOf) -> TokenState:
+        api = await outside.workload(query.cluster)
+        secret = await reading.find_secret(api, (tokens.NAMESPACE, tokens.secret_name(query.token_id)))
         if secret is None:
             return TokenState(exists=False)
         return tokens.state_of({tokens.EXPIRATION: value_of(secret, tokens.EXPIRATION) or b""})

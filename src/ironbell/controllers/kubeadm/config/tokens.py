@@ -20,7 +20,7 @@ from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.randomness import Randomness
 from ironbell.contract.clusters.secrets import encoded
-from ironbell.kube.decision import Fields, Question
+from ironbell.kube.decision import Fields, Query
 from ironbell.workload.clusterkey import ClusterKey
 
 TOKEN_TTL: Final = timedelta(minutes=15)
@@ -60,7 +60,7 @@ class TokenState:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenOf(Question[TokenState]):
+class TokenOf(Query[TokenState]):
     """How a token stands, by its public part."""
 
     subject: ClassVar[str] = "the bootstrap token"

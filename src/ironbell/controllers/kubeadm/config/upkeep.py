@@ -15,7 +15,7 @@ from ironbell.base.clock import parse_rfc3339
 from ironbell.controllers.kubeadm.config import making, status
 from ironbell.controllers.kubeadm.config.effects import DISCOVER, Discover
 from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN, Reason
-from ironbell.controllers.kubeadm.config.observed import Scene, role_of, token_question
+from ironbell.controllers.kubeadm.config.observed import Scene, role_of, token_query
 from ironbell.controllers.kubeadm.config.status import ConfigDraft, Finding
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf
 from ironbell.kube.conditions import find_condition
@@ -29,15 +29,15 @@ def reconcile(draft: ConfigDraft, scene: Scene, lifetime: Lifetime) -> None:
         draft.owned.append(delete(CONFIG_MAP, lock.config_map))
     draft.drop_both(*_withdrawn(scene))
     draft.report(*_findings(scene))
-    question = token_question(scene.observed.config, scene.cluster)
-    if question is None or (scene.owner.has_nodes and not scene.owner.is_pool):
+    query = token_query(scene.observed.config, scene.cluster)
+    if query is None or (scene.owner.has_nodes and not scene.owner.is_pool):
         return
-    draft.last += _token(scene, question, now, lifetime)
+    draft.last += _token(scene, query, now, lifetime)
     fresh_s = _fresh_s(scene, now, lifetime)
     if fresh_s > 0:
         draft.requeue_after(fresh_s)
     else:
-        draft.need(Need(question, lifetime.look_every_s))
+        draft.need(Need(query, lifetime.look_every_s))
         if scene.owner.has_nodes:
             return
     if scene.observed.failure:
@@ -54,9 +54,9 @@ def _fresh_s(scene: Scene, now: datetime, lifetime: Lifetime) -> float:
     return lifetime.look_every_s - (now - parse_rfc3339(made)).total_seconds() if made else 0.0
 
 
-def _token(scene: Scene, question: TokenOf, now: datetime, lifetime: Lifetime) -> Sequence[Action]:
+def _token(scene: Scene, query: TokenOf, now: datetime, lifetime: Lifetime) -> Sequence[Action]:
     """Give the token more time, make it again, or (for a pool that is complete) make another."""
-    if scene.owner.is_pool and _rendered_token(scene) not in ("", question.token_id):
+    if scene.owner.is_pool and _rendered_token(scene) not in ("", query.token_id):
         # a token was made and the data still hold the one before
         return [making.keep_token(scene), making.render(scene, role_of(scene.observed, scene.owner), again=True)]
     fact = scene.observed.token

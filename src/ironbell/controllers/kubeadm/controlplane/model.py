@@ -23,10 +23,10 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     MachineCondition,
     pod_conditions,
 )
-from ironbell.controllers.kubeadm.controlplane.workload.questions import ComponentsView, EtcdCluster, EtcdView
+from ironbell.controllers.kubeadm.controlplane.workload.queries import ComponentsView, EtcdCluster, EtcdView
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Fields
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 
 Body = Mapping[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -63,7 +63,7 @@ class ControlPlane:
     inside: Inside = field(default_factory=Inside)
     outdated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Why Machines are not up to date, by their name."""
-    etcd_question: EtcdCluster | None = None
+    etcd_query: EtcdCluster | None = None
     """What `inside.etcd` is the answer to."""
 
     @property

@@ -29,7 +29,7 @@ from ironbell.contract.owners import group_of
 from ironbell.controllers.kubeadm.controlplane.model import condition, has_node, is_deleting
 from ironbell.controllers.kubeadm.controlplane.names import HEALTH_CHECK_SUCCEEDED, MachineCondition
 from ironbell.controllers.kubeadm.controlplane.workload import expiry
-from ironbell.controllers.kubeadm.controlplane.workload.questions import (
+from ironbell.controllers.kubeadm.controlplane.workload.queries import (
     CALM_S,
     LOOK_S,
     ROLLOUT_S,
@@ -49,7 +49,7 @@ from ironbell.kube.manager.failures import Failure
 from ironbell.kube.predicates import Predicate, actionable, any_of, changed, created_or_deleted, desired_state_changed
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.queries import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 KIND: Final = KUBEADM_CONTROL_PLANE.kind
 
@@ -222,7 +222,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     pools = [pool.metadata.name for pool in cache.indexed(POOLS_BY_CLUSTER, place)] if goes else []
     configs = _configs(cache, machines)
     asked = _asked(cache, ClusterKey.of(cluster), machines, kcp)
-    asked = replace(asked, serving=expiry.questions(ClusterKey.of(cluster), machines, configs))
+    asked = replace(asked, serving=expiry.queries(ClusterKey.of(cluster), machines, configs))
     secrets = _secrets(cache, cluster.key)
     return Observed(
         kcp,
@@ -239,7 +239,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         template=external.look_up(cache, kcp.spec.machine_template.spec.infrastructure_ref, key[0]),
         secrets=secrets,
         asked=asked,
-        facts=_facts(cache, asked, kubeconfig_question(ClusterKey.of(cluster), secrets)),
+        facts=_facts(cache, asked, kubeconfig_query(ClusterKey.of(cluster), secrets)),
         failure=cache.failure(key),
     )
 
@@ -249,7 +249,7 @@ def is_controlled_by(obj: Resource, owner: Resource) -> bool:
     return any(ref.controller and ref.uid == owner.metadata.uid for ref in obj.metadata.owner_references)
 
 
-def kubeconfig_question(cluster: ClusterKey, secrets: Mapping[Purpose, SecretMetadata]) -> KubeconfigEnd | None:
+def kubeconfig_query(cluster: ClusterKey, secrets: Mapping[Purpose, SecretMetadata]) -> KubeconfigEnd | None:
     """The question when the kubeconfig ends; None if there is none."""
     secret = secrets.get(Purpose.KUBECONFIG)
     return None if secret is None else KubeconfigEnd(cluster, secret.metadata.resource_version)
@@ -286,14 +286,14 @@ def _strangers(etcd: Fact[EtcdView] | None, nodes: Sequence[str]) -> list[str]:
 def _facts(cache: Cache, asked: Asked, kubeconfig: KubeconfigEnd | None) -> Facts:
     return Facts(
         connection=cache.fact(asked.connection, PUSHED_S),
-        nodes={name: cache.fact(question, PUSHED_S) for name, question in asked.nodes.items()},
-        unnamed={name: cache.fact(question, PUSHED_S) for name, question in asked.unnamed.items()},
-        strangers={name: cache.fact(question, PUSHED_S) for name, question in asked.strangers.items()},
+        nodes={name: cache.fact(query, PUSHED_S) for name, query in asked.nodes.items()},
+        unnamed={name: cache.fact(query, PUSHED_S) for name, query in asked.unnamed.items()},
+        strangers={name: cache.fact(query, PUSHED_S) for name, query in asked.strangers.items()},
         components=cache.fact(asked.components, CALM_S),
         etcd=cache.fact(asked.etcd, CALM_S),
         kubeadm_config=cache.fact(asked.kubeadm_config, ROLLOUT_S),
         addons=cache.fact(asked.addons, STEADY_S),
-        serving={name: cache.fact(question, expiry.ASK_S) for name, question in asked.serving.items()},
+        serving={name: cache.fact(query, expiry.ASK_S) for name, query in asked.serving.items()},
         kubeconfig_end=None if kubeconfig is None else cache.fact(kubeconfig, LOOK_S),
     )
 

@@ -204,7 +204,7 @@ def _plane(scope: Scope) -> ControlPlane:
         configs,
         infra,
         outdated=outdated,
-        etcd_question=None if asked is None else asked.etcd,
+        etcd_query=None if asked is None else asked.etcd,
     )
 
 

@@ -13,7 +13,7 @@ from ironbell.lab.sim.provider import devcluster, devmachine
 from ironbell.lab.sim.provider.devcluster import DevClusterReconciler
 from ironbell.lab.sim.provider.devmachine import DevMachineReconciler
 from ironbell.lab.sim.provider.kinds import GROUP
-from ironbell.lab.sim.provider.questions import HostQuestion, Place, PlaceQuestion
+from ironbell.lab.sim.provider.queries import HostQuery, Place, PlaceQuery
 
 _READ: Final = ["get", "list", "watch"]
 RULES: Final[Sequence[Mapping[str, Sequence[str]]]] = [
@@ -37,24 +37,24 @@ def controllers(
         workers: of each.
     """
 
-    async def host(question: HostQuestion) -> HostState | None:
-        return cloud.state(question.uid)
+    async def host(query: HostQuery) -> HostState | None:
+        return cloud.state(query.uid)
 
-    async def place(question: PlaceQuestion) -> Place:
-        endpoint = await expose(question.cluster.key)
-        return Place(endpoint, cloud.cluster(question.cluster.key).down)
+    async def place(query: PlaceQuery) -> Place:
+        endpoint = await expose(query.cluster.key)
+        return Place(endpoint, cloud.cluster(query.cluster.key).down)
 
     return [
         Controller(
             DevClusterReconciler(),
             performers=devcluster.performers(cloud.remove_cluster, cloud.set_down),
-            askers={PlaceQuestion: place},
+            resolvers={PlaceQuery: place},
             workers=workers,
         ),
         Controller(
             DevMachineReconciler(),
             performers=devmachine.performers(cloud.power_on, cloud.release, cloud.lose),
-            askers={HostQuestion: host},
+            resolvers={HostQuery: host},
             feeds=(cloud.feed,),
             workers=workers,
         ),

@@ -31,9 +31,9 @@ from ironbell.lab.sim.provider.kinds import (
     FailureDomain,
     Initialization,
 )
-from ironbell.lab.sim.provider.questions import Place, PlaceQuestion
+from ironbell.lab.sim.provider.queries import Place, PlaceQuery
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import PUSHED_S
+from ironbell.workload.queries import PUSHED_S
 
 FINALIZER: Final = "devcluster.infrastructure.cluster.x-k8s.io"
 REMOVE: Final = "remove-cluster"
@@ -79,7 +79,7 @@ class DevClusterReconciler:
             return None
         owner = next((owner for owner in obj.metadata.owner_references if owner.kind == CLUSTER.kind), None)
         cluster = cache.get(CLUSTER, key[0], owner.name) if owner is not None else None
-        fact = cache.fact(PlaceQuestion(ClusterKey.of(cluster)), PUSHED_S) if cluster is not None else None
+        fact = cache.fact(PlaceQuery(ClusterKey.of(cluster)), PUSHED_S) if cluster is not None else None
         return Observed(obj, cluster, fact.value if fact is not None else None)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
@@ -93,16 +93,16 @@ class DevClusterReconciler:
         if is_paused(obj, cluster_paused=cluster_paused):
             status = msgspec.structs.replace(obj.status, conditions=_conditions(obj, [pause], now))
             return wait("Paused", pause.message, patches.status_change(DEV_CLUSTER, obj, obj.status, status))
-        needs = [Need(PlaceQuestion(ClusterKey.of(cluster)), max_age_s=PUSHED_S)]
+        needs = [Need(PlaceQuery(ClusterKey.of(cluster)), max_age_s=PUSHED_S)]
         if observed.place is None:
             finalizer = finalizers.add_finalizer(DEV_CLUSTER, obj, FINALIZER)
             return wait("WaitingForEndpoint", "a place for the API is being looked for", finalizer, needs=needs)
         if not finalizers.has_finalizer(obj, FINALIZER):
             return do(finalizers.add_finalizer(DEV_CLUSTER, obj, FINALIZER), needs=needs)
         down = obj.metadata.annotations.get(FAULT) == "down"
-        question = PlaceQuestion(ClusterKey.of(cluster))
+        query = PlaceQuery(ClusterKey.of(cluster))
         changes = down != observed.place.down
-        effect = Effect(SET_DOWN, SetDown(cluster.key, down), outdates=(question,)) if changes else None
+        effect = Effect(SET_DOWN, SetDown(cluster.key, down), outdates=(query,)) if changes else None
         return do(_endpoint(obj, observed.place.endpoint), _provisioned(obj, pause, now), effect, needs=needs)
 
 

@@ -36,9 +36,9 @@ from ironbell.lab.sim.provider.kinds import (
     Initialization,
     Stage,
 )
-from ironbell.lab.sim.provider.questions import HostQuestion
+from ironbell.lab.sim.provider.queries import HostQuery
 from ironbell.lab.sim.timing import Timing, duration_s
-from ironbell.workload.questions import PUSHED_S
+from ironbell.workload.queries import PUSHED_S
 
 FINALIZER: Final = "devmachine.infrastructure.cluster.x-k8s.io"
 POWER_ON, RELEASE, LOSE = "power-on", "release", "lose"
@@ -101,7 +101,7 @@ class DevMachineReconciler:
         machine = cache.get(MACHINE, key[0], owner.name) if owner is not None else None
         name = machine.spec.cluster_name if machine is not None else obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
         cluster = cache.get(CLUSTER, key[0], name)
-        return Observed(obj, machine, cluster, cache.fact(HostQuestion(obj.metadata.uid), PUSHED_S))
+        return Observed(obj, machine, cluster, cache.fact(HostQuery(obj.metadata.uid), PUSHED_S))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         obj, machine, cluster = observed.obj, observed.machine, observed.cluster
@@ -118,14 +118,14 @@ class DevMachineReconciler:
         if waiting is not None:
             stage = _stage("VMProvisioned", False, *waiting)
             return wait(*waiting, _status(observed, machine, [stage, pause], now))
-        needs = [Need(HostQuestion(obj.metadata.uid), max_age_s=PUSHED_S)]
+        needs = [Need(HostQuery(obj.metadata.uid), max_age_s=PUSHED_S)]
         if not finalizers.has_finalizer(obj, FINALIZER):
             return do(finalizers.add_finalizer(DEV_MACHINE, obj, FINALIZER), needs=needs)
         if observed.host is None:
             return wait("WaitingForHost", "the host is being asked how far it is", needs=needs)
         if observed.host.value is None:
-            question = HostQuestion(obj.metadata.uid)
-            effect = Effect(POWER_ON, _plan(obj, machine), outdates=(question,))
+            query = HostQuery(obj.metadata.uid)
+            effect = Effect(POWER_ON, _plan(obj, machine), outdates=(query,))
             return wait("WaitingForStartupTimeout", "the machine is being powered on", effect, needs=needs)
         return _running(observed, machine, pause, needs, now)
 
@@ -233,7 +233,7 @@ def _running(
     obj = observed.obj
     host = (observed.host.value if observed.host is not None else None) or _NOT_POWERED
     dies = obj.metadata.annotations.get(FAULT) == "dies" and not host.dead
-    effect = Effect(LOSE, Lose(obj.metadata.uid), outdates=(HostQuestion(obj.metadata.uid),)) if dies else None
+    effect = Effect(LOSE, Lose(obj.metadata.uid), outdates=(HostQuery(obj.metadata.uid),)) if dies else None
     conditions = [*_stages(host, LABEL_CONTROL_PLANE in machine.metadata.labels), pause]
     named = None
     if host.running and obj.spec.provider_id != _provider_id(obj):

@@ -17,7 +17,7 @@ from ironbell.kube.decision import Fields
 from ironbell.kube.reconciler import Unsynced
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import NotSettledError, World
-from ironbell.workload.questions import ConnectionState
+from ironbell.workload.queries import ConnectionState
 from support.machines import (
     BUDGET,
     CONFIG,

@@ -11,7 +11,7 @@ from ironbell.api.cluster.machinedeployment import MACHINE_DEPLOYMENT
 from ironbell.api.cluster.machineset import MACHINE_SET
 from ironbell.controllers.capi.machine.node_metadata import OUTDATED, UNINITIALIZED
 from ironbell.kube.testing.crash import crash_check
-from ironbell.workload.questions import ConnectionState, NodeView
+from ironbell.workload.queries import ConnectionState, NodeView
 from support.machines import CONFIG, HOST, NAMESPACE, OLD_HOST, PROVIDER_ID, Scene, node, reference, running, scene
 
 

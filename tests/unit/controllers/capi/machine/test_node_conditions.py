@@ -6,7 +6,7 @@ import pytest
 
 from ironbell.api.core.node import NodeCondition
 from ironbell.controllers.capi.machine.node_conditions import health, is_unreachable, legacy_health, readiness
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 
 PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 

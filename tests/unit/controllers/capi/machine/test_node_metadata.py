@@ -23,7 +23,7 @@ from ironbell.controllers.capi.machine.node_metadata import (
     read_synced,
 )
 from ironbell.kube import patches
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 
 LABELS_FROM = "cluster.x-k8s.io/labels-from-machine"
 ANNOTATIONS_FROM = "cluster.x-k8s.io/annotations-from-machine"

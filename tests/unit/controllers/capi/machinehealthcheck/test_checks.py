@@ -18,7 +18,7 @@ from ironbell.api.core.node import NodeCondition
 from ironbell.base.clock import rfc3339
 from ironbell.controllers.capi.machinehealthcheck.checks import Health, Judge, Target, Verdict, duration, message
 from ironbell.controllers.capi.machinehealthcheck.limits import allowance
-from ironbell.workload.questions import NodeView
+from ironbell.workload.queries import NodeView
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=1)

@@ -23,7 +23,7 @@ from ironbell.kube.testing import World
 from ironbell.kube.testing.crash import crash_check
 from ironbell.workload.access import NotConnected
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.questions import AllNodes, Connection, ConnectionState, NodeByName, NodeView
+from ironbell.workload.queries import AllNodes, Connection, ConnectionState, NodeByName, NodeView
 from support.machines import NODE_FINE
 
 REBOOT = dynamic_kind("remediation.example.io", "v1", "Reboot", "reboots")
@@ -45,19 +45,19 @@ class Nodes:
     """Those of which the cluster says nothing just now."""
 
 
-def all_nodes(world: World, _question: AllNodes) -> tuple[NodeView, ...]:
+def all_nodes(world: World, _query: AllNodes) -> tuple[NodeView, ...]:
     if not world.outside.connected:
         raise NotConnected(ClusterKey("ns", "c", "u"), last_error="timed out")
     return tuple(view for name, view in world.outside.views.items() if name not in world.outside.unseen)
 
 
-def node_by_name(world: World, question: NodeByName) -> NodeView | None:
-    if not world.outside.connected or question.name in world.outside.unanswered:
+def node_by_name(world: World, query: NodeByName) -> NodeView | None:
+    if not world.outside.connected or query.name in world.outside.unanswered:
         raise NotConnected(ClusterKey("ns", "c", "u"), last_error="timed out")
-    return cast("NodeView | None", world.outside.views.get(question.name))
+    return cast("NodeView | None", world.outside.views.get(query.name))
 
 
-def connection(world: World, _question: Connection) -> ConnectionState:
+def connection(world: World, _query: Connection) -> ConnectionState:
     return ConnectionState(connected=world.outside.connected, error="timed out", restored=world.outside.restored)
 
 
@@ -68,7 +68,7 @@ def since(kind: str, status: str = "True") -> Fields:
 
 
 def world_with(machines: int, *, spec: Fields | None = None, cluster: Fields | None = None) -> World:
-    world = World(outside=Nodes(), askers={AllNodes: all_nodes, NodeByName: node_by_name, Connection: connection})
+    world = World(outside=Nodes(), resolvers={AllNodes: all_nodes, NodeByName: node_by_name, Connection: connection})
     for kind in (REBOOT, REBOOT_TEMPLATE):
         world.define(kind, {"cluster.x-k8s.io/v1beta2": "v1"})
     status = {"conditions": [since("ControlPlaneInitialized"), since("InfrastructureReady")]}

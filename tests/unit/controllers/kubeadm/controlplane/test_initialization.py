@@ -17,7 +17,7 @@ from ironbell.contract.clusters.secrets import Purpose
 from ironbell.controllers.kubeadm.controlplane.initialization import is_unfounded
 from ironbell.controllers.kubeadm.controlplane.observed import Facts, Observed
 from ironbell.kube.decision import Fact
-from ironbell.workload.questions import ConnectionState
+from ironbell.workload.queries import ConnectionState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BODY = b'{"metadata": {"namespace": "ns", "name": "c"}}'

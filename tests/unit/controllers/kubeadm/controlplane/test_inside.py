@@ -34,16 +34,6 @@ from ironbell.contract.clusters.secrets import (
 )
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.kubeadm.controlplane.workload.addons import CoreDnsChange
-from ironbell.controllers.kubeadm.controlplane.workload.askers import (
-    CONFIG_MAPS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    KUBE_SYSTEM,
-    NODES,
-    PODS,
-    EtcdAccess,
-    Inspector,
-)
 from ironbell.controllers.kubeadm.controlplane.workload.certificates import MakeCertificates, MakeKubeconfig
 from ironbell.controllers.kubeadm.controlplane.workload.effects import (
     CoreDnsArguments,
@@ -53,12 +43,22 @@ from ironbell.controllers.kubeadm.controlplane.workload.effects import (
     UpgradeArguments,
 )
 from ironbell.controllers.kubeadm.controlplane.workload.performers import Operator
-from ironbell.controllers.kubeadm.controlplane.workload.questions import (
+from ironbell.controllers.kubeadm.controlplane.workload.queries import (
     Addons,
     Components,
     EtcdCluster,
     KubeadmConfigMap,
     KubeconfigEnd,
+)
+from ironbell.controllers.kubeadm.controlplane.workload.resolvers import (
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    KUBE_SYSTEM,
+    NODES,
+    PODS,
+    EtcdAccess,
+    Inspector,
 )
 from ironbell.kube.decision import Create, Key, MergePatch
 from ironbell.kube.testing import MemoryApi
@@ -287,12 +287,12 @@ def test_a_kubeconfig_of_the_user_is_read_and_what_is_no_kubeconfig_is_an_error(
 def test_etcd_is_asked_where_it_answered_last() -> None:
     etcd = SmallEtcd(["a", "b", "c"], "b", dead={"a"})
     setting = Setting(etcd)
-    question = EtcdCluster(CLUSTER, ("a", "b", "c"))
-    view = run(setting.inspector.etcd_cluster(question))
+    query = EtcdCluster(CLUSTER, ("a", "b", "c"))
+    view = run(setting.inspector.etcd_cluster(query))
     assert [member.name for member in view.members] == ["a", "b", "c"]
     assert view.leader is not None
     assert view.leader.name == "b"
-    run(setting.inspector.etcd_cluster(question))
+    run(setting.inspector.etcd_cluster(query))
     assert etcd.asked == ["a", "b", "b"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbell.controllers.kubeadm.controlplane.conditions.podhealth import verdict_of
-from ironbell.controllers.kubeadm.controlplane.workload.questions import ContainerView, PodAnswer, PodView
+from ironbell.controllers.kubeadm.controlplane.workload.queries import ContainerView, PodAnswer, PodView
 
 READY = (("Ready", "True"),)
 

@@ -19,7 +19,7 @@ from ironbell.controllers.capi.machine.node import Found, NodeState
 from ironbell.controllers.capi.machine.node_conditions import health, readiness
 from ironbell.controllers.capi.machine.observed import Observed
 from ironbell.kube.conditions import find_condition
-from ironbell.workload.questions import ConnectionState, NodeView
+from ironbell.workload.queries import ConnectionState, NodeView
 
 GRACE: Final = timedelta(minutes=5)
 """For how long the last that was heard of a Node is told, while its cluster does not answer."""

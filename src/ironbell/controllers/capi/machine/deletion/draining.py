@@ -33,9 +33,9 @@ from ironbell.controllers.capi.machine.performers import (
     CordonArguments,
     EvictArguments,
 )
-from ironbell.controllers.capi.machine.questions import LOOK_EVERY_S, Evicted, PodsOn
+from ironbell.controllers.capi.machine.queries import LOOK_EVERY_S, Evicted, PodsOn
 from ironbell.kube.decision import Effect, Fact, Need
-from ironbell.workload.questions import PUSHED_S, NodeByName, NodeView
+from ironbell.workload.queries import PUSHED_S, NodeByName, NodeView
 
 RETRY: Final = timedelta(seconds=20)
 """Between two evictions of the same pod."""

@@ -19,10 +19,10 @@ from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy
 from ironbell.controllers.capi.machine.node import cluster_of, state
 from ironbell.controllers.capi.machine.observed import Observed
-from ironbell.controllers.capi.machine.questions import NodesNow
+from ironbell.controllers.capi.machine.queries import NodesNow
 from ironbell.kube.decision import Need
 from ironbell.kube.finalizers import is_deleting
-from ironbell.workload.questions import PUSHED_S
+from ironbell.workload.queries import PUSHED_S
 
 
 class NodeWork(Enum):

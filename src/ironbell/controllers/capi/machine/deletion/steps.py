@@ -29,7 +29,7 @@ from ironbell.controllers.capi.machine.observed import Observed
 from ironbell.controllers.capi.machine.performers import DELETE_NODE, DELETE_TIMEOUT_S, DeleteNodeArguments
 from ironbell.kube.decision import Effect, delete
 from ironbell.kube.finalizers import remove_finalizer
-from ironbell.workload.questions import NodeByName
+from ironbell.workload.queries import NodeByName
 
 
 def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None:

@@ -19,10 +19,10 @@ from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
 from ironbell.controllers.capi.machine.node import cluster_of
 from ironbell.controllers.capi.machine.node_conditions import is_unreachable
 from ironbell.controllers.capi.machine.observed import Observed
-from ironbell.controllers.capi.machine.questions import LOOK_EVERY_S, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.queries import LOOK_EVERY_S, PodsOn, VolumesOn
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Need
-from ironbell.workload.questions import PUSHED_S, NodeByName
+from ironbell.workload.queries import PUSHED_S, NodeByName
 
 _STAGE: Final = Reason.WAITING_FOR_VOLUME_DETACH
 

@@ -28,8 +28,8 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     MachineCondition,
     pod_conditions,
 )
-from ironbell.controllers.kubeadm.controlplane.workload.questions import ComponentsView
-from ironbell.workload.questions import NodeView
+from ironbell.controllers.kubeadm.controlplane.workload.queries import ComponentsView
+from ironbell.workload.queries import NodeView
 
 Verdicts = Mapping[MachineCondition, Verdict]
 

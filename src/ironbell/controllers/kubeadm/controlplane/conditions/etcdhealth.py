@@ -24,7 +24,7 @@ from ironbell.controllers.kubeadm.controlplane.conditions.marks import (
     unknown,
 )
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_node, is_deleting, moment
-from ironbell.controllers.kubeadm.controlplane.workload.questions import EtcdView
+from ironbell.controllers.kubeadm.controlplane.workload.queries import EtcdView
 from ironbell.workload.etcd import AlarmType, Member
 
 INSPECTION_FAILED: Final = "InspectionFailed"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ironbell.controllers.kubeadm.controlplane.conditions.marks import INFO, Verdict, bad, good, unknown
-from ironbell.controllers.kubeadm.controlplane.workload.questions import PodAnswer, PodView
+from ironbell.controllers.kubeadm.controlplane.workload.queries import PodAnswer, PodView
 
 RUNNING: Final = "Running"
 PROVISIONING: Final = "Provisioning"

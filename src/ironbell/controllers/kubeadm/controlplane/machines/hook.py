@@ -26,7 +26,7 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     PRE_TERMINATE_HOOK_PREFIX,
     WAITING_FOR_PRE_TERMINATE_HOOK,
 )
-from ironbell.controllers.kubeadm.controlplane.workload.questions import EtcdView
+from ironbell.controllers.kubeadm.controlplane.workload.queries import EtcdView
 from ironbell.kube.decision import Fields
 from ironbell.workload.etcd import Member
 

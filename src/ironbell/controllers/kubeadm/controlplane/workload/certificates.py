@@ -22,8 +22,8 @@ from ironbell.contract.clusters.secrets import SECRET_TYPE, Purpose
 from ironbell.contract.owners import controller_of, is_same_owner, owner_reference, owners_patch, with_owner
 from ironbell.contract.pki import KeyAlgorithm, algorithm_of
 from ironbell.controllers.kubeadm.controlplane.conditions.marks import Mark
-from ironbell.controllers.kubeadm.controlplane.observed import Observed, kubeconfig_question
-from ironbell.controllers.kubeadm.controlplane.workload.questions import LOOK_S
+from ironbell.controllers.kubeadm.controlplane.observed import Observed, kubeconfig_query
+from ironbell.controllers.kubeadm.controlplane.workload.queries import LOOK_S
 from ironbell.kube.decision import Action, Effect, Key, MergePatch, Need
 from ironbell.workload.clusterkey import ClusterKey
 
@@ -100,14 +100,14 @@ def kubeconfig(observed: Observed, server: str, now: datetime) -> tuple[tuple[Ac
         return (Effect(MAKE_KUBECONFIG, arguments, timeout_s=_EFFECT_S),), []
     if (adopted := adopt(kcp, secret)) is not None:
         return (adopted,), []
-    question = kubeconfig_question(ClusterKey.of(cluster), secrets)
-    if question is None or not _is_ours(kcp, secret):
+    query = kubeconfig_query(ClusterKey.of(cluster), secrets)
+    if query is None or not _is_ours(kcp, secret):
         return (), []
-    needed: list[Need[Any]] = [Need(question, LOOK_S)]
+    needed: list[Need[Any]] = [Need(query, LOOK_S)]
     fact = observed.facts.kubeconfig_end
     ends = fact.value if fact is not None and fact.error is None else None
     if ends is not None and ends - now < ROTATE_BEFORE:
-        effect = Effect(ROTATE_KUBECONFIG, arguments, timeout_s=_EFFECT_S, outdates=(question,))
+        effect = Effect(ROTATE_KUBECONFIG, arguments, timeout_s=_EFFECT_S, outdates=(query,))
         return (effect,), needed
     return (), needed
 

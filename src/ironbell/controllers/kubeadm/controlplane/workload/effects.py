@@ -13,7 +13,7 @@ import msgspec
 
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane
 from ironbell.controllers.kubeadm.controlplane.workload.addons import CoreDnsChange
-from ironbell.controllers.kubeadm.controlplane.workload.questions import Addons, EtcdCluster, KubeadmConfigMap
+from ironbell.controllers.kubeadm.controlplane.workload.queries import Addons, EtcdCluster, KubeadmConfigMap
 from ironbell.kube.decision import Effect, Key
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Member
@@ -84,18 +84,18 @@ class CoreDnsArguments:
 def move_leader(plane: ControlPlane, node: str, candidates: Sequence[str]) -> Effect:
     """Move etcd's leader away from a node."""
     arguments = LeaderArguments(ClusterKey.of(plane.cluster), node, tuple(candidates))
-    return Effect(MOVE_LEADER, arguments, timeout_s=_ETCD_S, outdates=_etcd_questions(plane))
+    return Effect(MOVE_LEADER, arguments, timeout_s=_ETCD_S, outdates=_etcd_queries(plane))
 
 
 def remove_member(plane: ControlPlane, member: Member, released: Key | None = None) -> Effect:
     """Take a member out of etcd, and let the host of this Machine go."""
     nodes = tuple(sorted(node for node in plane.inside.nodes if node != member.name))
     arguments = MemberArguments(ClusterKey.of(plane.cluster), member.id, nodes, released)
-    return Effect(REMOVE_MEMBER, arguments, timeout_s=_ETCD_S, outdates=_etcd_questions(plane))
+    return Effect(REMOVE_MEMBER, arguments, timeout_s=_ETCD_S, outdates=_etcd_queries(plane))
 
 
-def _etcd_questions(plane: ControlPlane) -> tuple[EtcdCluster, ...]:
-    return () if plane.etcd_question is None else (plane.etcd_question,)
+def _etcd_queries(plane: ControlPlane) -> tuple[EtcdCluster, ...]:
+    return () if plane.etcd_query is None else (plane.etcd_query,)
 
 
 def prepare_upgrade(cluster: ClusterKey, configuration: Mapping[str, Any], version: tuple[int, int, int]) -> Effect:

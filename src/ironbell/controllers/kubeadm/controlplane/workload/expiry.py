@@ -19,7 +19,7 @@ from ironbell.api.cluster.names import ANNOTATION_CERTIFICATES_EXPIRY
 from ironbell.base.clock import rfc3339
 from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.controllers.kubeadm.controlplane.model import created, has_node, is_deleting
-from ironbell.controllers.kubeadm.controlplane.workload.questions import ServingCertificate
+from ironbell.controllers.kubeadm.controlplane.workload.queries import ServingCertificate
 from ironbell.kube.decision import Action, Fact, Need, patch
 from ironbell.workload.clusterkey import ClusterKey
 
@@ -27,7 +27,7 @@ ASK_S: Final = 300.0
 _TIMEOUT_S: Final = 15.0
 
 
-def questions(
+def queries(
     cluster: ClusterKey, machines: Sequence[Machine], configs: Mapping[str, KubeadmConfig]
 ) -> dict[str, ServingCertificate]:
     """What is not known yet, by the name of the Machine."""
@@ -53,8 +53,8 @@ def port(config: KubeadmConfig) -> int:
 def needs(asked: Mapping[str, ServingCertificate], machines: Sequence[Machine]) -> Iterator[Need[Any]]:
     """What has to be asked. A host may have been another Machine's before, under the same name."""
     made = {machine.metadata.name: created(machine) for machine in machines}
-    for name, question in asked.items():
-        yield Need(question, ASK_S, newer_than=made[name], timeout_s=_TIMEOUT_S)
+    for name, query in asked.items():
+        yield Need(query, ASK_S, newer_than=made[name], timeout_s=_TIMEOUT_S)
 
 
 def noted(
@@ -62,7 +62,7 @@ def noted(
     machines: Sequence[Machine],
     configs: Mapping[str, KubeadmConfig],
 ) -> Iterator[Action]:
-    """The patches that keep the answers; `facts` are by the name of the Machine, as `questions`."""
+    """The patches that keep the answers; `facts` are by the name of the Machine, as `queries`."""
     made = {machine.metadata.name: created(machine) for machine in machines}
     for name, fact in facts.items():
         if fact is None or fact.value is None or fact.error is not None or fact.at is None or fact.at < made[name]:

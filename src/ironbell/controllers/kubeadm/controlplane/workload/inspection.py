@@ -19,12 +19,12 @@ from ironbell.base.clock import rfc3339
 from ironbell.controllers.kubeadm.controlplane.model import Inside, moment
 from ironbell.controllers.kubeadm.controlplane.names import ConditionType
 from ironbell.controllers.kubeadm.controlplane.observed import Asked, Facts, Observed
-from ironbell.controllers.kubeadm.controlplane.workload.questions import CALM_S
+from ironbell.controllers.kubeadm.controlplane.workload.queries import CALM_S
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Need
 from ironbell.workload.access import NotConnected
 from ironbell.workload.etcd import EtcdUnreachableError
-from ironbell.workload.questions import PUSHED_S, NodeView
+from ironbell.workload.queries import PUSHED_S, NodeView
 
 BUSY_S: Final = 10.0
 ACT_ON_S: Final = 20.0
@@ -166,8 +166,8 @@ def needs(asked: Asked, facts: Facts, *, initialized: bool, busy: bool) -> list[
     if not initialized:
         return [*found, Need(asked.kubeadm_config, INITIALIZED_S)]
     nodes: Mapping[str, Any] = asked.nodes
-    found += [Need(question, PUSHED_S) for question in (*nodes.values(), *asked.unnamed.values())]
-    found += [Need(question, PUSHED_S) for question in asked.strangers.values()]
+    found += [Need(query, PUSHED_S) for query in (*nodes.values(), *asked.unnamed.values())]
+    found += [Need(query, PUSHED_S) for query in asked.strangers.values()]
     if not nodes:
         return found
     age_s = BUSY_S if busy else CALM_S

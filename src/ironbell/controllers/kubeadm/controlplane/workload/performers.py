@@ -38,20 +38,6 @@ from ironbell.contract.clusters.secrets import (
 )
 from ironbell.contract.pki import KeyPair
 from ironbell.controllers.kubeadm.controlplane.machines.hook import RELEASE
-from ironbell.controllers.kubeadm.controlplane.workload.askers import (
-    CLUSTER_CONFIGURATION,
-    CONFIG_MAPS,
-    COREDNS,
-    COREFILE,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    KUBE_PROXY,
-    KUBE_SYSTEM,
-    KUBEADM_CONFIG,
-    EtcdAccess,
-    image_of,
-    read_secret,
-)
 from ironbell.controllers.kubeadm.controlplane.workload.certificates import (
     MAKE_CERTIFICATES,
     MAKE_KUBECONFIG,
@@ -72,6 +58,20 @@ from ironbell.controllers.kubeadm.controlplane.workload.effects import (
     UpgradeArguments,
 )
 from ironbell.controllers.kubeadm.controlplane.workload.kubeadmconfigmap import upgraded, with_dns
+from ironbell.controllers.kubeadm.controlplane.workload.resolvers import (
+    CLUSTER_CONFIGURATION,
+    CONFIG_MAPS,
+    COREDNS,
+    COREFILE,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    KUBE_PROXY,
+    KUBE_SYSTEM,
+    KUBEADM_CONFIG,
+    EtcdAccess,
+    image_of,
+    read_secret,
+)
 from ironbell.kube.decision import Action, Fields, MergePatch, create
 from ironbell.kube.reconciler import Performers
 from ironbell.workload.access import Workloads

@@ -21,7 +21,7 @@ from ironbell.controllers.kubeadm.controlplane.workload.addons import coredns_ch
 from ironbell.controllers.kubeadm.controlplane.workload.corefile import check_migration
 from ironbell.controllers.kubeadm.controlplane.workload.effects import prepare_upgrade, set_coredns, set_kube_proxy
 from ironbell.controllers.kubeadm.controlplane.workload.kubeadmconfigmap import upgraded
-from ironbell.controllers.kubeadm.controlplane.workload.questions import ROLLOUT_S, STEADY_S, AddonsView
+from ironbell.controllers.kubeadm.controlplane.workload.queries import ROLLOUT_S, STEADY_S, AddonsView
 from ironbell.kube.decision import Fact, Fields, Need, Waiting
 from ironbell.workload.clusterkey import ClusterKey
 

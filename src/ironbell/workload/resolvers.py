@@ -1,13 +1,13 @@
-"""What answers the questions of `workload.questions`, for a controller's `askers`."""
+"""What answers the questions of `workload.queries`, for a controller's `resolvers`."""
 
 from __future__ import annotations
 
-from ironbell.kube.reconciler import Askers
+from ironbell.kube.reconciler import Resolvers
 from ironbell.workload.access import Workloads
-from ironbell.workload.questions import AllNodes, Connection, NodeByName, NodeByProviderId
+from ironbell.workload.queries import AllNodes, Connection, NodeByName, NodeByProviderId
 
 
-def askers(workloads: Workloads) -> Askers:
+def resolvers(workloads: Workloads) -> Resolvers:
     """Askers by the type of their question; give the controller `workloads.feed` as well."""
     return {
         Connection: workloads.connection,

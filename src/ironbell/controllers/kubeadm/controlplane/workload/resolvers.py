@@ -32,7 +32,7 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     LABEL_CONTROL_PLANE_NODE,
     pod_conditions,
 )
-from ironbell.controllers.kubeadm.controlplane.workload.questions import (
+from ironbell.controllers.kubeadm.controlplane.workload.queries import (
     Addons,
     AddonsView,
     Components,
@@ -47,7 +47,7 @@ from ironbell.controllers.kubeadm.controlplane.workload.questions import (
     ServingCertificate,
 )
 from ironbell.kube.decision import Key
-from ironbell.kube.reconciler import Askers
+from ironbell.kube.reconciler import Resolvers
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Etcd, EtcdConnect, EtcdError, EtcdUnreachableError, MemberStatus
@@ -108,7 +108,7 @@ class Inspector:
         self._workloads = workloads
         self._etcd = etcd
 
-    def askers(self) -> Askers:
+    def resolvers(self) -> Resolvers:
         """By type of question."""
         return {
             Components: self.components,
@@ -119,65 +119,65 @@ class Inspector:
             ServingCertificate: self.serving_certificate,
         }
 
-    async def components(self, question: Components) -> ComponentsView:
+    async def components(self, query: Components) -> ComponentsView:
         """Answers `Components`."""
-        api = await self._workloads.api(question.cluster)
-        components = [COMPONENT_OF_CONDITION[type_] for type_ in pod_conditions(question.etcd)]
+        api = await self._workloads.api(query.cluster)
+        components = [COMPONENT_OF_CONDITION[type_] for type_ in pod_conditions(query.etcd)]
         labelled = await _labelled(api)
-        answers = await asyncio.gather(*(_pods(api, node, components) for node in question.nodes))
+        answers = await asyncio.gather(*(_pods(api, node, components) for node in query.nodes))
         return ComponentsView(labelled, tuple(chain.from_iterable(answers)))
 
-    async def etcd_cluster(self, question: EtcdCluster) -> EtcdView:
+    async def etcd_cluster(self, query: EtcdCluster) -> EtcdView:
         """Answers `EtcdCluster`.
 
         Raises:
             EtcdUnreachableError: no member can be connected to.
             EtcdError: the one that was asked does not answer, or knows no leader.
         """
-        async with self._etcd.first_of(question.cluster, question.nodes) as (etcd, status):
+        async with self._etcd.first_of(query.cluster, query.nodes) as (etcd, status):
             members = await etcd.members()
             if all(member.id != status.leader_id for member in members):
                 raise EtcdError("there is no leader")
             return EtcdView(members, status.leader_id, await etcd.alarms())
 
-    async def kubeadm_config(self, question: KubeadmConfigMap) -> str | None:
+    async def kubeadm_config(self, query: KubeadmConfigMap) -> str | None:
         """Answers `KubeadmConfigMap`."""
-        api = await self._workloads.api(question.cluster)
+        api = await self._workloads.api(query.cluster)
         found = await _get(api, CONFIG_MAPS, KUBEADM_CONFIG)
         return None if found is None else str((found.get("data") or {}).get(CLUSTER_CONFIGURATION, ""))
 
-    async def addons(self, question: Addons) -> AddonsView:
+    async def addons(self, query: Addons) -> AddonsView:
         """Answers `Addons`."""
-        api = await self._workloads.api(question.cluster)
+        api = await self._workloads.api(query.cluster)
         proxy, dns = await _get(api, DAEMON_SETS, KUBE_PROXY), await _get(api, DEPLOYMENTS, COREDNS)
         config = await _get(api, CONFIG_MAPS, COREDNS)
         corefile = ((config or {}).get("data") or {}).get(COREFILE, "")
         return AddonsView(image_of(proxy, KUBE_PROXY), image_of(dns, COREDNS), corefile)
 
-    async def serving_certificate(self, question: ServingCertificate) -> datetime:
+    async def serving_certificate(self, query: ServingCertificate) -> datetime:
         """Answers `ServingCertificate`.
 
         Raises:
             NotConnected: there is no connection.
             PeerCertificateError: there is no such certificate to be seen.
         """
-        link, pod = self._workloads.link(question.cluster), f"{API_SERVER}-{question.node}"
+        link, pod = self._workloads.link(query.cluster), f"{API_SERVER}-{query.node}"
         if not isinstance(link, Forwards):
             raise PeerCertificateError("the connection to the cluster cannot reach ports of pods")
-        async with link.forward(KUBE_SYSTEM, pod, question.port) as tunnel:
+        async with link.forward(KUBE_SYSTEM, pod, query.port) as tunnel:
             certificate = await peer_certificate(tunnel)
         names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         if [name.value for name in names] != [API_SERVER]:
             raise PeerCertificateError(f"pod {KUBE_SYSTEM}/{pod} shows a certificate that kubeadm has not made")
         return certificate.not_valid_after_utc
 
-    async def kubeconfig_end(self, question: KubeconfigEnd) -> datetime | None:
+    async def kubeconfig_end(self, query: KubeconfigEnd) -> datetime | None:
         """Answers `KubeconfigEnd`.
 
         Raises:
             KubeconfigError: it cannot be said.
         """
-        content = await read_kubeconfig(self._api, question.cluster.key)
+        content = await read_kubeconfig(self._api, query.cluster.key)
         return None if content is None else client_certificate_ends(content)
 
 

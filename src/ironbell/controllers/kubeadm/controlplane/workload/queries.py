@@ -1,6 +1,6 @@
 """What the controller asks about the inside of a workload cluster.
 
-Nodes are asked for by `workload.questions`, from a watch. What is here costs requests each time it is asked: pods and
+Nodes are asked for by `workload.queries`, from a watch. What is here costs requests each time it is asked: pods and
 objects of `kube-system` by name (pods are never listed), and etcd through a port-forward to one of its pods. The
 reconciler asks for it seldom while all is well, and anew before it acts on it.
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
-from ironbell.kube.decision import Question
+from ironbell.kube.decision import Query
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Alarm, Member
 
@@ -72,7 +72,7 @@ class ComponentsView:
 
 
 @dataclass(frozen=True, slots=True)
-class Components(Question[ComponentsView]):
+class Components(Query[ComponentsView]):
     """The control plane's pods on these nodes, and which nodes carry its label."""
 
     subject: ClassVar[str] = "the pods of the control plane"
@@ -101,7 +101,7 @@ class EtcdView:
 
 
 @dataclass(frozen=True, slots=True)
-class EtcdCluster(Question[EtcdView]):
+class EtcdCluster(Query[EtcdView]):
     """Members, leader and alarms; any of these nodes may be asked.
 
     Fails with `EtcdUnreachableError` when none of them can be connected to, else with `EtcdError`.
@@ -114,7 +114,7 @@ class EtcdCluster(Question[EtcdView]):
 
 
 @dataclass(frozen=True, slots=True)
-class KubeadmConfigMap(Question["str | None"]):
+class KubeadmConfigMap(Query["str | None"]):
     """`ClusterConfiguration` of the ConfigMap `kubeadm-config`; None if there is no such ConfigMap."""
 
     subject: ClassVar[str] = "kubeadm's ConfigMap"
@@ -132,7 +132,7 @@ class AddonsView:
 
 
 @dataclass(frozen=True, slots=True)
-class Addons(Question[AddonsView]):
+class Addons(Query[AddonsView]):
     """Images of kube-proxy and CoreDNS, and the Corefile."""
 
     subject: ClassVar[str] = "the add-ons of kubeadm"
@@ -141,7 +141,7 @@ class Addons(Question[AddonsView]):
 
 
 @dataclass(frozen=True, slots=True)
-class ServingCertificate(Question[datetime]):
+class ServingCertificate(Query[datetime]):
     """When the certificate ends that the API server on a node shows."""
 
     subject: ClassVar[str] = "the API server's certificate"
@@ -152,7 +152,7 @@ class ServingCertificate(Question[datetime]):
 
 
 @dataclass(frozen=True, slots=True)
-class KubeconfigEnd(Question["datetime | None"]):
+class KubeconfigEnd(Query["datetime | None"]):
     """When the client certificate in the Secret `<cluster>-kubeconfig` ends; None if there is no such Secret.
 
     `version` is the Secret's resourceVersion: another content is another question.

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
 from ironbell.api.core.node import Node, NodeAddress, NodeCondition, NodeSystemInfo, Taint
-from ironbell.kube.decision import Question
+from ironbell.kube.decision import Query
 from ironbell.workload.clusterkey import ClusterKey
 
 PUSHED_S: Final = 3600.0
@@ -99,7 +99,7 @@ def node_view(node: Node) -> NodeView:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection(Question[ConnectionState]):
+class Connection(Query[ConnectionState]):
     """How the connection to a cluster stands."""
 
     subject: ClassVar[str] = "the connection to the cluster"
@@ -108,7 +108,7 @@ class Connection(Question[ConnectionState]):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeByProviderId(Question[tuple[NodeView, ...]]):
+class NodeByProviderId(Query[tuple[NodeView, ...]]):
     """The nodes with this provider ID, by name: one, if all is well."""
 
     subject: ClassVar[str] = "the Node with the provider ID"
@@ -118,7 +118,7 @@ class NodeByProviderId(Question[tuple[NodeView, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeByName(Question["NodeView | None"]):
+class NodeByName(Query["NodeView | None"]):
     """The node of this name."""
 
     subject: ClassVar[str] = "the Node"
@@ -128,7 +128,7 @@ class NodeByName(Question["NodeView | None"]):
 
 
 @dataclass(frozen=True, slots=True)
-class AllNodes(Question[tuple[NodeView, ...]]):
+class AllNodes(Query[tuple[NodeView, ...]]):
     """All nodes, by name. Comes back on every change of any node: for who needs them all only."""
 
     subject: ClassVar[str] = "the list of Nodes"

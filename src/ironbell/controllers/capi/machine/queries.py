@@ -29,8 +29,8 @@ from ironbell.controllers.capi.machine.workload_objects import (
     Pod,
 )
 from ironbell.kube.client import Client
-from ironbell.kube.decision import Key, Question
-from ironbell.kube.reconciler import Askers
+from ironbell.kube.decision import Key, Query
+from ironbell.kube.reconciler import Resolvers
 from ironbell.workload.clusterkey import ClusterKey
 
 LOOK_EVERY_S: Final = 10.0
@@ -43,7 +43,7 @@ ApiOf = Callable[[ClusterKey], Coroutine[Any, Any, Api]]
 
 
 @dataclass(frozen=True, slots=True)
-class PodsOn(Question[PodsOfNode]):
+class PodsOn(Query[PodsOfNode]):
     """The pods of a node."""
 
     subject: ClassVar[str] = "the list of the Node's pods"
@@ -53,7 +53,7 @@ class PodsOn(Question[PodsOfNode]):
 
 
 @dataclass(frozen=True, slots=True)
-class VolumesOn(Question[VolumesOfNode]):
+class VolumesOn(Query[VolumesOfNode]):
     """What is attached to a node."""
 
     subject: ClassVar[str] = "the list of the Node's volumes"
@@ -63,7 +63,7 @@ class VolumesOn(Question[VolumesOfNode]):
 
 
 @dataclass(frozen=True, slots=True)
-class Evicted(Question[tuple[Outcome, ...]]):
+class Evicted(Query[tuple[Outcome, ...]]):
     """What became of the latest evictions on a node; known to this process alone, evicting again does no harm."""
 
     subject: ClassVar[str] = "the result of the evictions"
@@ -73,7 +73,7 @@ class Evicted(Question[tuple[Outcome, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class NodesNow(Question[tuple[str, ...]]):
+class NodesNow(Query[tuple[str, ...]]):
     """Names of the nodes with this provider ID, read from the cluster itself: what is remembered of its nodes may be
     from before."""
 
@@ -89,21 +89,21 @@ class UnreadableAttachmentError(IronbellError):
     reason = "UnreadableVolumeAttachment"
 
 
-def askers(api_of: ApiOf, ledger: Ledger) -> Askers:
+def resolvers(api_of: ApiOf, ledger: Ledger) -> Resolvers:
     """Who answers these questions."""
 
-    async def pods_on(question: PodsOn) -> PodsOfNode:
-        return await read_pods(await api_of(question.cluster), question.node)
+    async def pods_on(query: PodsOn) -> PodsOfNode:
+        return await read_pods(await api_of(query.cluster), query.node)
 
-    async def volumes_on(question: VolumesOn) -> VolumesOfNode:
-        return await read_volumes(await api_of(question.cluster), question.node)
+    async def volumes_on(query: VolumesOn) -> VolumesOfNode:
+        return await read_volumes(await api_of(query.cluster), query.node)
 
-    async def evicted(question: Evicted) -> tuple[Outcome, ...]:
-        return ledger.outcomes(question.cluster, question.node)
+    async def evicted(query: Evicted) -> tuple[Outcome, ...]:
+        return ledger.outcomes(query.cluster, query.node)
 
-    async def nodes_now(question: NodesNow) -> tuple[str, ...]:
-        nodes = (await Client(await api_of(question.cluster)).list(NODE)).items
-        return tuple(sorted(node.metadata.name for node in nodes if node.spec.provider_id == question.provider_id))
+    async def nodes_now(query: NodesNow) -> tuple[str, ...]:
+        nodes = (await Client(await api_of(query.cluster)).list(NODE)).items
+        return tuple(sorted(node.metadata.name for node in nodes if node.spec.provider_id == query.provider_id))
 
     return {PodsOn: pods_on, VolumesOn: volumes_on, Evicted: evicted, NodesNow: nodes_now}
 

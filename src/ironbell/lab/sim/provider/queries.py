@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ironbell.kube.decision import Question
+from ironbell.kube.decision import Query
 from ironbell.lab.sim.cluster.cluster import Endpoint
 from ironbell.lab.sim.cluster.host import HostState
 from ironbell.workload.clusterkey import ClusterKey
 
 
 @dataclass(frozen=True, slots=True)
-class HostQuestion(Question[HostState | None]):
+class HostQuery(Query[HostState | None]):
     """How far the host of a DevMachine is; None for one that is not powered on."""
 
     subject: ClassVar[str] = "the state of the simulated host"
@@ -30,7 +30,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceQuestion(Question[Place]):
+class PlaceQuery(Query[Place]):
     """Where the API of a cluster is."""
 
     subject: ClassVar[str] = "the simulated cluster"
