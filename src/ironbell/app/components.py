@@ -5,7 +5,7 @@ Names are the field's newer ones; the older ones are understood. A group stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -14,22 +14,34 @@ from itertools import chain
 from ironbell.app.systems import SYSTEMS
 from ironbell.app.wire.config import SMEE, TINK_SERVER, TOOTLES
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.access import READ, PolicyRule, PolicyRules
+from ironbell.contract.access import READ, Grant, PolicyRule, PolicyRules, may, policy_rules
 from ironbell.contract.system import System
 
-_TINKERBELL = ["tinkerbell.org"]
-_READ = list(READ)
-_EVENTS: PolicyRules = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
-_HARDWARE: PolicyRules = [
-    {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": _READ},
-    # which fields: app.write_rules; admission rejects all else
-    {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": ["patch"]},
-]
-_SEES_WORKFLOWS: PolicyRules = [{"apiGroups": _TINKERBELL, "resources": ["workflows"], "verbs": _READ}]
-_WORKFLOWS: PolicyRules = [
-    *_SEES_WORKFLOWS,
-    {"apiGroups": _TINKERBELL, "resources": ["workflows", "workflows/status"], "verbs": ["patch"]},
-]
+
+def _events() -> Grant:
+    from ironbell.api.core.event import EVENT
+
+    return may(EVENT, "create", "patch")
+
+
+def _boot_permissions() -> list[Grant]:
+    from ironbell.api.tinkerbell import HARDWARE
+
+    # Which fields of a Hardware: app.write_rules. Admission rejects all others.
+    return [may(HARDWARE, *READ), may(HARDWARE, "patch"), _events()]
+
+
+def _metadata_permissions() -> list[Grant]:
+    from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+
+    return [may(HARDWARE, *READ), may(HARDWARE, "patch"), may(WORKFLOW, *READ), _events()]
+
+
+def _workflow_permissions() -> list[Grant]:
+    from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+
+    reads = [may(HARDWARE, *READ), may(HARDWARE, "patch"), may(WORKFLOW, *READ)]
+    return [*reads, may(WORKFLOW, "patch", status=True)]
 
 
 class UnknownComponentError(IronbellError):
@@ -57,18 +69,18 @@ class Component:
     role: Role
     aliases: tuple[str, ...] = ()
     system: System | None = field(default=None, compare=False)
-    """What it is made of, if it consists of controllers."""
-    own_rules: PolicyRules = ()
-    """What it may do with the API, if it is a server."""
+    """The system whose controllers it runs; None for a server."""
+    permissions: Callable[[], Sequence[Grant]] = list
+    """What a server may do with the API; a system states its own."""
 
     @cached_property
     def rules(self) -> PolicyRules:
         """What it may do with the API."""
         if self.system is None:
-            return self.own_rules
+            return policy_rules(self.permissions())
         permissions = self.system.permissions.load()
         written = chain.from_iterable(permissions.writes.values())
-        return [*permissions.reads, *permissions.reviews, *written, *_EVENTS]
+        return [*permissions.reads, *permissions.reviews, *written, *policy_rules([_events()])]
 
 
 def _component(system: System) -> Component:
@@ -82,20 +94,20 @@ COMPONENTS = (
         "DHCP, TFTP, iPXE scripts and the in-memory OS over HTTP.",
         Role.SERVER,
         ("boots",),
-        own_rules=[*_HARDWARE, *_EVENTS],
+        permissions=_boot_permissions,
     ),
     Component(
         TOOTLES,
         "Metadata and user data of machines over HTTP.",
         Role.SERVER,
         ("hegel",),
-        own_rules=[*_HARDWARE, *_SEES_WORKFLOWS, *_EVENTS],
+        permissions=_metadata_permissions,
     ),
     Component(
         TINK_SERVER,
         "The workflow service that agents ask for actions, over gRPC.",
         Role.SERVER,
-        own_rules=[*_HARDWARE, *_WORKFLOWS],
+        permissions=_workflow_permissions,
     ),
 )
 GROUPS = {"controllers": Role.CONTROLLERS, "wire": Role.SERVER}
