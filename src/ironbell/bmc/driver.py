@@ -1,7 +1,7 @@
-"""What every BMC driver can do, and the errors it ends in.
+"""The interface of BMC drivers, and their errors.
 
-An error says whether the BMC was reached, understood, and whether a change may have happened all the same; that is all
-that a caller needs to decide what to do next. No error holds a password or a token.
+The type of an error shows whether the BMC was reached, whether it understood the request, and whether a change may have
+happened nevertheless; the caller decides by it. No error holds a password or a token.
 """
 
 from __future__ import annotations
@@ -16,106 +16,110 @@ from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.base.errors import IronbellError, Retry
 
 
-class Trouble(StrEnum):
-    """What went wrong between us and a BMC, by what can be done about it; reasons of events and conditions."""
+class BmcProblem(StrEnum):
+    """Problems with a BMC, by their remedy; the values are reasons of events and conditions."""
 
     UNREACHABLE = "BMCUnreachable"
-    """No connection, no answer, or an answer that makes no sense now: worth trying again."""
+    """No connection, no response, or a response that cannot be read: a retry may help."""
     AUTHENTICATION = "BMCAuthenticationFailed"
-    """User name or password are wrong: trying often locks accounts."""
+    """User name or password are wrong: frequent retries lock accounts."""
     CERTIFICATE = "BMCCertificateUntrusted"
-    """The BMC's certificate is not signed by an authority that we know."""
+    """No known authority signed the BMC's certificate."""
     CREDENTIALS = "BMCCredentialsMissing"
     """The Secret, or a key in it, does not exist."""
     ADDRESS = "BMCAddressNotConfirmed"
-    """The BMC's address has changed, and nobody who may read the Secret has confirmed the new one."""
-    REFUSED = "BMCRefused"
-    """The BMC understood and will not do it, or nobody knows how to make it do it."""
+    """The BMC's address has changed, and no user who may read the Secret has confirmed the new one."""
+    REJECTED = "BMCRefused"
+    """The BMC rejected the request, or the BMC or driver does not support it."""
     OUTCOME_UNKNOWN = "BMCOutcomeUnknown"
     """The connection broke after the operation was sent: it may have happened."""
 
 
 _REMEDIES: Final[Mapping[str, str]] = {
-    Trouble.AUTHENTICATION: "correct username and password in the Secret of spec.connection.authSecretRef",
-    Trouble.CERTIFICATE: (
+    BmcProblem.UNREACHABLE: "check its address, port and power",
+    BmcProblem.AUTHENTICATION: "correct username and password in the Secret of spec.connection.authSecretRef",
+    BmcProblem.CERTIFICATE: (
         "set spec.connection.insecureTLS, or put the authority's certificate under ca.crt into the Secret of"
         " spec.connection.authSecretRef"
     ),
 }
 
 
-def remedy_of(trouble: Trouble) -> str:
-    """What a person can do about it; empty where the message itself is all that is known."""
-    return _REMEDIES.get(trouble, "")
+def remedy_of(problem: BmcProblem) -> str:
+    """The remedy of a problem; empty where the message itself names it."""
+    return _REMEDIES.get(problem, "")
 
 
 class BmcError(IronbellError):
-    """Base of what talking to a BMC ends in. The message ends with the remedy where there is one."""
+    """Base of the errors of drivers. The message ends with the remedy of its problem.
 
-    trouble: ClassVar[Trouble] = Trouble.UNREACHABLE
+    `UNREACHABLE` has several causes, so its remedy is part of the messages to which it applies.
+    """
+
+    problem: ClassVar[BmcProblem] = BmcProblem.UNREACHABLE
 
     def __init__(self, message: str) -> None:
-        remedy = remedy_of(self.trouble)
-        super().__init__(f"{message}; {remedy}" if remedy else message, reason=self.trouble)
+        remedy = remedy_of(self.problem) if self.problem is not BmcProblem.UNREACHABLE else ""
+        super().__init__(f"{message}; {remedy}" if remedy else message, reason=self.problem)
 
 
 class UnreachableError(BmcError):
-    """No connection, or no answer. A change that was asked for did not happen."""
+    """No connection, or no response. A requested change did not happen."""
 
 
 class OutcomeUnknownError(BmcError):
     """The connection broke after a change was sent: it may have happened."""
 
-    trouble = Trouble.OUTCOME_UNKNOWN
+    problem = BmcProblem.OUTCOME_UNKNOWN
 
 
 class AuthenticationError(BmcError):
     """User name or password are wrong."""
 
-    trouble = Trouble.AUTHENTICATION
+    problem = BmcProblem.AUTHENTICATION
 
 
 class UntrustedCertificateError(BmcError):
-    """The BMC's certificate is not signed by an authority that we know, or is for another host."""
+    """No known authority signed the BMC's certificate, or it is for another host."""
 
-    trouble = Trouble.CERTIFICATE
+    problem = BmcProblem.CERTIFICATE
 
 
 class CredentialsError(BmcError):
     """The Secret with user name and password, or a key in it, does not exist."""
 
-    trouble = Trouble.CREDENTIALS
+    problem = BmcProblem.CREDENTIALS
 
 
 class UnconfirmedAddressError(BmcError):
     """The password may not be sent to this address."""
 
-    trouble = Trouble.ADDRESS
+    problem = BmcProblem.ADDRESS
 
 
 class BusyError(BmcError):
-    """The BMC answers that it cannot answer now."""
+    """The BMC responds that it cannot serve the request now."""
 
 
 class UnsupportedError(BmcError):
-    """The BMC, or the driver, has no such function."""
+    """The BMC or the driver does not support the request."""
 
-    trouble, retry = Trouble.REFUSED, Retry.NEVER
+    problem, retry = BmcProblem.REJECTED, Retry.NEVER
 
 
 class RejectedError(BmcError):
-    """The BMC understood and refuses."""
+    """The BMC understood the request and rejected it."""
 
-    trouble, retry = Trouble.REFUSED, Retry.NEVER
-
-
-class MalformedAnswerError(BmcError):
-    """The BMC answers something that makes no sense."""
+    problem, retry = BmcProblem.REJECTED, Retry.NEVER
 
 
-def trouble_of(error: IronbellError) -> Trouble:
-    """The kind of trouble that an error of a fact or a performer is."""
-    return error.trouble if isinstance(error, BmcError) else Trouble.UNREACHABLE
+class MalformedResponseError(BmcError):
+    """The response of the BMC cannot be read."""
+
+
+def problem_of(error: IronbellError) -> BmcProblem:
+    """The problem behind the error of a fact or a performer."""
+    return error.problem if isinstance(error, BmcError) else BmcProblem.UNREACHABLE
 
 
 class Driver(Protocol):
@@ -124,23 +128,23 @@ class Driver(Protocol):
     async def power_state(self) -> PowerState: ...
 
     async def set_power(self, command: PowerAction) -> None:
-        """Returns when the BMC has accepted it, not when it is done. ON and OFF of what is so already do nothing."""
+        """Return when the BMC has accepted the command, not when it has completed. A reached state is success."""
         ...
 
     async def set_boot_device(self, device: str, *, persistent: bool, efi: bool) -> None:
-        """`pxe`, `disk`, `cdrom`, `bios`, ... for the next boot, or for all from now on."""
+        """Boot from `pxe`, `disk`, `cdrom`, `bios`, ... next time, or always if `persistent`."""
         ...
 
     async def insert_media(self, url: str, *, kind: str) -> None:
-        """Put an image into a virtual drive of that kind (`CD`), in place of what is there."""
+        """Insert an image into a virtual drive of that kind (`CD`), replacing its current image."""
         ...
 
     async def eject_media(self, *, kind: str) -> None:
-        """Empty the virtual drives of that kind; nothing there is success."""
+        """Eject the images of all virtual drives of that kind; empty drives are success."""
         ...
 
     async def inventory(self) -> Inventory:
-        """The machine's parts, as far as the BMC tells them."""
+        """The hardware of the server, as far as the BMC reports it."""
         ...
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.bmc.driver import MalformedAnswerError
+from ironbell.bmc.driver import MalformedResponseError
 from ironbell.bmc.redfish.http import Endpoint, message_of, own_path
 
 _KEYS = st.sampled_from(["error", "message", "@Message.ExtendedInfo", "Message", "Severity"])
@@ -43,7 +43,7 @@ def test_links_are_taken_for_their_path(link: str, path: str) -> None:
 
 @given(st.text())
 def test_any_link_is_a_path_or_refused(link: str) -> None:
-    with contextlib.suppress(MalformedAnswerError):
+    with contextlib.suppress(MalformedResponseError):
         path = own_path(link)
         assert path.startswith("/")
         assert not path.startswith("//")

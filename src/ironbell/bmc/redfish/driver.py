@@ -1,7 +1,7 @@
 """The Redfish driver.
 
-Finds its system once per session, reads what the service allows before it asks for it, and sends nothing that the
-service says it does not know. An already reached power state is success.
+It finds its system once per session, reads which values the service allows, and sends no others. A power state that is
+already reached is success.
 
 Source: DMTF DSP0268 (ComputerSystem, VirtualMedia); bmc-toolbox/bmclib: internal/redfishwrapper (what upstream does);
 reference of this project, section 11.1.
@@ -18,7 +18,7 @@ from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc.driver import (
     BusyError,
-    MalformedAnswerError,
+    MalformedResponseError,
     RejectedError,
     UnsupportedError,
 )
@@ -42,9 +42,9 @@ BOOT_TARGETS = {
 }
 MEDIA_TYPES = {"CD": ("CD", "DVD"), "DVD": ("DVD", "CD"), "Floppy": ("Floppy",), "USBStick": ("USBStick",)}
 MAX_OWNERS = 8
-"""Managers whose virtual media are looked at."""
+"""Managers whose virtual media are read."""
 _PROBLEMS = 3
-# what stands for a command, best first
+# reset types for a command, in order of preference
 RESET_TYPES: Mapping[PowerAction, tuple[str, ...]] = {
     PowerAction.ON: ("On", "ForceOn"),
     PowerAction.OFF: ("ForceOff",),
@@ -56,7 +56,7 @@ RESET_TYPES: Mapping[PowerAction, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class RedfishTarget:
-    """Which machine behind which service; `system_name` is needed where a service has several."""
+    """A system of a service; `system_name` is needed if the service has several systems."""
 
     endpoint: Endpoint
     system_name: str = ""
@@ -66,7 +66,7 @@ async def connect(target: RedfishTarget) -> RedfishDriver:
     """Open a session and find the system.
 
     Raises:
-        BmcError: see `driver`.
+        BmcError: by problem; see `ironbell.bmc.driver`.
     """
     await prepare(target.endpoint)
     http = RedfishHttp(target.endpoint)
@@ -97,36 +97,36 @@ class RedfishDriver:
         if command in {PowerAction.OFF, PowerAction.SOFT} and state is PowerState.OFF:
             return
         if command in {PowerAction.CYCLE, PowerAction.RESET} and state is PowerState.OFF:
-            raise RejectedError(f"{self._host}: the machine is off and cannot be {command.value}ed; power it on")
+            raise RejectedError(f"{self._host}: power {command.value} needs a server that is on; power it on")
         path, allowed = await self._reset_action(system)
         kinds = RESET_TYPES.get(command, ())
         chosen = next((kind for kind in kinds if allowed is None or kind in allowed), None)
         if chosen is None:
             known = listed(allowed or ())
-            raise UnsupportedError(f"{self._host}: the BMC cannot do power {command.value}; it can do {known}")
+            raise UnsupportedError(f"{self._host}: the BMC does not support power {command.value}, only {known}")
         try:
             await self._http.request("POST", path, {"ResetType": chosen}, changes=True)
         except RejectedError:
-            # some services refuse what is so already instead of agreeing
+            # some services reject a command whose state is already reached
             if not await self._is_reached(command):
                 raise
 
     async def set_boot_device(self, device: str, *, persistent: bool, efi: bool) -> None:
         target = BOOT_TARGETS.get(device.lower())
         if target is None:
-            raise UnsupportedError(f"invalid boot device {device!r}; known are {', '.join(BOOT_TARGETS)}")
-        boot = _part(await self._http.get(self._system), "Boot")
+            raise UnsupportedError(f"boot device {device!r} is not valid; use one of {', '.join(BOOT_TARGETS)}")
+        boot = _member(await self._http.get(self._system), "Boot")
         allowed = boot.get("BootSourceOverrideTarget@Redfish.AllowableValues")
         if isinstance(allowed, list) and allowed and target not in allowed:
             known = listed(allowed)
-            raise UnsupportedError(f"{self._host}: the BMC cannot boot from {device}; it can from {known}")
+            raise UnsupportedError(f"{self._host}: the BMC does not support boot device {device}, only {known}")
         enabled = "Disabled" if target == "None" else "Continuous" if persistent else "Once"
         override = {"BootSourceOverrideTarget": target, "BootSourceOverrideEnabled": enabled}
         with_mode = override | {"BootSourceOverrideMode": "UEFI" if efi else "Legacy"}
         try:
             await self._patch_system({"Boot": with_mode})
         except (RejectedError, UnsupportedError, BusyError):
-            # a service that knows one mode only refuses to be told about it
+            # a service with only one mode rejects requests that set it
             await self._patch_system({"Boot": override})
 
     async def insert_media(self, url: str, *, kind: str) -> None:
@@ -140,8 +140,7 @@ class RedfishDriver:
                 problems.append(str(error))
             else:
                 return
-        said = "; ".join(problems[:_PROBLEMS])
-        raise RejectedError(f"{self._host}: all matching virtual media slots failed: {said}")
+        raise RejectedError(f"{self._host}: no virtual media slot works: {'; '.join(problems[:_PROBLEMS])}")
 
     async def eject_media(self, *, kind: str) -> None:
         for slot in await self._media_slots(kind):
@@ -159,8 +158,8 @@ class RedfishDriver:
         return self._target.endpoint.host
 
     async def _reset_action(self, system: Document) -> tuple[str, set[str] | None]:
-        """Where resets go and which types are allowed; None: the service does not say."""
-        action = _part(_part(system, "Actions"), RESET)
+        """The path of the reset action and the allowed types; None if the service does not list them."""
+        action = _member(_member(system, "Actions"), RESET)
         path = action.get("target")
         if not isinstance(path, str):
             raise UnsupportedError(f"{self._host}: the system {self._system} has no reset action")
@@ -175,16 +174,16 @@ class RedfishDriver:
         return path, None
 
     async def _is_reached(self, command: PowerAction) -> bool:
-        wanted = {PowerAction.ON: PowerState.ON, PowerAction.OFF: PowerState.OFF, PowerAction.SOFT: PowerState.OFF}
-        return command in wanted and await self.power_state() is wanted[command]
+        desired = {PowerAction.ON: PowerState.ON, PowerAction.OFF: PowerState.OFF, PowerAction.SOFT: PowerState.OFF}
+        return command in desired and await self.power_state() is desired[command]
 
     async def _patch_system(self, change: Document) -> None:
         system = (await self._http.request("GET", self._system, changes=False)).document
         try:
             await self._patch(self._system, change)
         except (RejectedError, UnsupportedError):
-            # some services take changes of the system only at its settings resource
-            settings = _part(_part(system, "@Redfish.Settings"), "SettingsObject").get("@odata.id")
+            # some services accept changes of the system only at its settings resource
+            settings = _member(_member(system, "@Redfish.Settings"), "SettingsObject").get("@odata.id")
             if not isinstance(settings, str):
                 raise
             await self._patch(settings, change)
@@ -197,32 +196,32 @@ class RedfishDriver:
         except BusyError:
             if not etag:
                 raise
-            # services that change on their own outdate the ETag at once, and some compare it wrongly
+            # in some services the ETag changes at any time, and some compare it wrongly
             await self._http.request("PATCH", path, change, changes=True)
 
     async def _media_slots(self, kind: str) -> list[Document]:
-        wanted = MEDIA_TYPES.get(kind)
-        if wanted is None:
-            raise UnsupportedError(f"not a supported media type: {kind!r}; known are {', '.join(MEDIA_TYPES)}")
+        desired = MEDIA_TYPES.get(kind)
+        if desired is None:
+            raise UnsupportedError(f"media type {kind!r} is not valid; use one of {', '.join(MEDIA_TYPES)}")
         slots: list[Document] = []
         for collection in await self._media_collections():
             for path in _members(await self._http.get(collection))[:MAX_PARTS]:
                 slot = await self._http.get(path)
-                if set(map(str, _list(slot, "MediaTypes"))) & set(wanted):
+                if set(map(str, _list(slot, "MediaTypes"))) & set(desired):
                     slots.append({"@odata.id": path, **slot})
             if slots:
                 return slots
-        raise UnsupportedError(f"{self._host}: no virtual media of type {kind} at the manager or the system")
+        raise UnsupportedError(f"{self._host}: neither manager nor system has virtual media of type {kind}")
 
     async def _media_collections(self) -> list[str]:
-        found = []
-        managers = _part(self._http.root, "Managers").get("@odata.id")
+        collections = []
+        managers = _member(self._http.root, "Managers").get("@odata.id")
         owners = _members(await self._http.get(str(managers))) if managers else []
         for owner in [*owners[:MAX_OWNERS], self._system]:
-            collection = _part(await self._http.get(owner), "VirtualMedia").get("@odata.id")
+            collection = _member(await self._http.get(owner), "VirtualMedia").get("@odata.id")
             if isinstance(collection, str):
-                found.append(collection)
-        return found
+                collections.append(collection)
+        return collections
 
     async def _insert(self, slot: Document, url: str) -> None:
         path = _action_path(slot, "InsertMedia")
@@ -246,8 +245,8 @@ class RedfishDriver:
 
 
 async def _system_path(http: RedfishHttp, target: RedfishTarget) -> str:
-    """The system by its name, or the only one there is."""
-    collection = _part(http.root, "Systems").get("@odata.id")
+    """The path of the system by its name, or of the only system."""
+    collection = _member(http.root, "Systems").get("@odata.id")
     if not isinstance(collection, str):
         raise UnsupportedError(f"{target.endpoint.host}: the service has no systems")
     paths = _members(await http.get(collection))
@@ -255,7 +254,7 @@ async def _system_path(http: RedfishHttp, target: RedfishTarget) -> str:
         if len(paths) == 1:
             return paths[0]
         if not paths:
-            raise MalformedAnswerError(f"{target.endpoint.host}: the service lists no system")
+            raise MalformedResponseError(f"{target.endpoint.host}: the service lists no systems")
         raise RejectedError(f"{target.endpoint.host}: the service has {len(paths)} systems; set redfish.systemName")
     names = []
     for path in paths:
@@ -269,7 +268,7 @@ async def _system_path(http: RedfishHttp, target: RedfishTarget) -> str:
 
 
 def _action_path(slot: Document, name: str) -> str | None:
-    path = _part(_part(slot, "Actions"), f"#VirtualMedia.{name}").get("target")
+    path = _member(_member(slot, "Actions"), f"#VirtualMedia.{name}").get("target")
     return path if isinstance(path, str) else None
 
 
@@ -282,7 +281,7 @@ def _power_state(system: Document) -> PowerState:
     return PowerState.OFF if text == "poweringon" else PowerState.UNKNOWN
 
 
-def _part(document: Document, name: str) -> dict[str, Any]:
+def _member(document: Document, name: str) -> dict[str, Any]:
     value = document.get(name)
     return value if isinstance(value, dict) else {}
 

@@ -1,11 +1,11 @@
-"""Requests to one Redfish service: session, certificates, errors by meaning.
+"""Requests to one Redfish service: sessions, certificates, and errors by their problem.
 
-A session is opened by name and password and closed at the end; a service without sessions, or without room for one,
-gets Basic authentication with each request. A session that the service forgot is opened again, once per request.
+A session is opened with user name and password and closed at the end; a service without sessions, or without room for
+one, gets Basic authentication with each request. A session that has expired is opened again, once per request.
 
-What a service answers decides where its own requests go, never to which host: links are taken for their path alone,
-redirects are not followed, proxies of the environment are not used. Answers over 4 MiB are refused. Nothing that a
-service says is handed back to it in a header, or quoted in an error, unless it is short and printable.
+A service's responses select paths of later requests, never their host: only the path of a link is used, redirects are
+not followed, and proxies of the environment are not used. Responses over 4 MiB are rejected. Text of a service is sent
+back in a header, or quoted in an error, only if it is short and printable.
 
 Source: DMTF DSP0266 sections 8 (responses, errors) and 13 (security); bmc-toolbox/bmclib: internal/redfishwrapper.
 """
@@ -28,19 +28,21 @@ from ironbell.base.printable import printable
 from ironbell.bmc.driver import (
     AuthenticationError,
     BmcError,
+    BmcProblem,
     BusyError,
-    MalformedAnswerError,
+    MalformedResponseError,
     OutcomeUnknownError,
     RejectedError,
     UnreachableError,
     UnsupportedError,
     UntrustedCertificateError,
+    remedy_of,
 )
 
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
 LOGOUT_TIMEOUT_S = 5.0
-MAX_ANSWER = 4 << 20
+MAX_RESPONSE = 4 << 20
 MAX_LINK = 1024
 """Characters of a link."""
 ROOT = "/redfish/v1/"
@@ -53,7 +55,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a service is and how to enter it."""
+    """Address and credentials of a service."""
 
     host: str
     port: int = HTTPS_PORT
@@ -61,7 +63,7 @@ class Endpoint:
     password: str = field(default="", repr=False)
     insecure_tls: bool = False
     ca_certificate: str = field(default="", repr=False)
-    """PEM of the authority to trust; empty: the system's."""
+    """PEM of the authority to trust; empty for the authorities of the operating system."""
     use_basic_auth: bool = False
 
     @property
@@ -71,8 +73,8 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Status, headers and the JSON object of the body (empty where there is none)."""
+class Response:
+    """Status, headers and the JSON object of the body, which is empty for an empty body."""
 
     status: int
     headers: dict[str, str]
@@ -80,7 +82,7 @@ class Answer:
 
 
 class RedfishHttp:
-    """One service's connection. `open` first, `close` at last."""
+    """A connection to one service. Call `open` first and `close` last."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -95,13 +97,13 @@ class RedfishHttp:
         self._session_path = ""
         self._basic: aiohttp.BasicAuth | None = None
         self.root: Document = {}
-        """The service root, read when the session was opened."""
+        """The service root, which is read when the session is opened."""
 
     async def open(self) -> None:
         """Log in.
 
         Raises:
-            BmcError: the service cannot be reached or entered.
+            BmcError: the service cannot be reached, or rejects the login.
         """
         basic = aiohttp.BasicAuth(self._endpoint.username, self._endpoint.password)
         if self._endpoint.use_basic_auth:
@@ -109,11 +111,11 @@ class RedfishHttp:
             self.root = await self.get(ROOT)
             return
         try:
-            # The root is for everybody; services that guard it all the same have it after the login.
+            # The root needs no login by the standard; services that require one nevertheless are read afterwards.
             self.root = await self.get(ROOT)
         except AuthenticationError:
             self.root = {}
-        # A refused password is not tried again another way: BMCs lock accounts after few failures.
+        # A rejected password is not tried again another way: BMCs lock accounts after few failures.
         if not self.root or self._sessions_path() or "SessionService" in self.root:
             try:
                 await self._log_in()
@@ -138,7 +140,7 @@ class RedfishHttp:
         return path if isinstance(path, str) else ""
 
     async def close(self) -> None:
-        """Log out as far as possible, and end the connection."""
+        """Log out if possible, and close the connection."""
         try:
             if self._token and self._session_path:
                 async with asyncio.timeout(LOGOUT_TIMEOUT_S):
@@ -154,18 +156,18 @@ class RedfishHttp:
 
     async def request(
         self, method: str, path: str, body: Document | None = None, *, changes: bool, etag: str = ""
-    ) -> Answer:
-        """Send a request. `changes` says that a lost answer leaves the outcome open.
+    ) -> Response:
+        """Send a request. With `changes`, a lost response leaves the outcome unknown.
 
         Raises:
-            BmcError: by meaning; see `driver`.
+            BmcError: by problem; see `ironbell.bmc.driver`.
         """
         try:
             return await self._send(method, path, body, changes=changes, etag=etag)
         except AuthenticationError:
             if not self._token:
                 raise
-            # Sessions end by themselves, and when the BMC restarts.
+            # Sessions expire, also when the BMC restarts.
             await self._log_in()
         return await self._send(method, path, body, changes=changes, etag=etag)
 
@@ -178,7 +180,7 @@ class RedfishHttp:
         changes: bool,
         etag: str = "",
         logs_in: bool = False,
-    ) -> Answer:
+    ) -> Response:
         headers = {"Accept": "application/json", "OData-Version": "4.0"}
         headers |= {"X-Auth-Token": self._token} if self._token else {}
         headers |= {"If-Match": etag} if _for_header(etag) else {}
@@ -198,56 +200,56 @@ class RedfishHttp:
             async with request as response:
                 text = await _body(response, self._endpoint.host)
                 if response.status == 403 and logs_in:
-                    raise AuthenticationError(f"{self._endpoint.host}: user name or password is refused")
+                    raise AuthenticationError(f"{self._endpoint.host}: user name or password is rejected")
                 if response.status >= 400 and logs_in:
-                    # Some services quote what they refuse, and here that is the password.
+                    # Some services quote the body that they reject, and here that is the password.
                     text = b""
-                return _answer(response, text, f"{method} {path}", self._endpoint.host, changes=changes)
+                return _response(response, text, f"{method} {path}", self._endpoint.host, changes=changes)
         except aiohttp.ClientConnectorCertificateError as error:
             raise _untrusted(self._endpoint.host, error.certificate_error) from error
         except aiohttp.ClientConnectorError as error:
             where = f"{self._endpoint.host}:{self._endpoint.port}"
-            raise UnreachableError(f"cannot connect to {where}: {_plain(error.os_error or error)}") from error
+            problem = _plain(error.os_error or error)
+            message = f"cannot reach the BMC at {where}: {problem}; {remedy_of(BmcProblem.UNREACHABLE)}"
+            raise UnreachableError(message) from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            what = _plain(error)
-            if changes and sent:
-                raise OutcomeUnknownError(f"{self._endpoint.host}: no answer to {method} {path}: {what}") from error
-            raise UnreachableError(f"{self._endpoint.host}: no answer to {method} {path}: {what}") from error
+            message = f"{self._endpoint.host}: no response to {method} {path}: {_plain(error)}"
+            raise (OutcomeUnknownError(message) if changes and sent else UnreachableError(message)) from error
 
 
 async def prepare(endpoint: Endpoint) -> None:
-    """Load certificates for an endpoint; that takes too long for the event loop.
+    """Load certificates for an endpoint, in a thread because that takes too long for the event loop.
 
     Raises:
-        UntrustedCertificateError: the authority's certificate is none.
+        UntrustedCertificateError: the authority's certificate is not valid PEM.
     """
     await asyncio.to_thread(_tls, endpoint)
 
 
 def own_path(link: str) -> str:
-    """The path of a link that a service gave, whatever host it names.
+    """The path of a link of a service, regardless of the host in it.
 
     Raises:
-        MalformedAnswerError: it has none.
+        MalformedResponseError: the link has no valid path.
     """
     path = link
     if "://" in link.partition("?")[0]:
         path = "/" + link.split("://", 1)[1].partition("/")[2]
     if not path.startswith("/") or path.startswith("//") or not path.isprintable() or {" ", "\\"} & set(path):
-        raise MalformedAnswerError("the service gives a link that is no path")
+        raise MalformedResponseError("the service returned a link without a valid path")
     if len(path) > MAX_LINK:
-        raise MalformedAnswerError(f"the service gives a link of more than {MAX_LINK} characters")
+        raise MalformedResponseError(f"the service returned a link of more than {MAX_LINK} characters")
     return path
 
 
 def listed(values: Iterable[object]) -> str:
-    """What a service lists, for an error: in one line, and not all of it where it is long."""
+    """The values that a service lists, for an error: in one line, and shortened."""
     text = printable(" ".join(", ".join(sorted(map(str, values))).split()))
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def _for_header(text: str) -> str:
-    """What a service gave us for a header of ours; empty where it cannot be in one."""
+    """Text of a service for a header of a request; empty if it is not valid in a header."""
     return text if text.isascii() and text.isprintable() and len(text) <= _MAX_HEADER else ""
 
 
@@ -256,8 +258,8 @@ async def _body(response: aiohttp.ClientResponse, host: str) -> bytes:
     async for part in response.content.iter_any():
         parts.append(part)
         size += len(part)
-        if size > MAX_ANSWER:
-            raise MalformedAnswerError(f"{host}: an answer is larger than {MAX_ANSWER} bytes")
+        if size > MAX_RESPONSE:
+            raise MalformedResponseError(f"{host}: a response is larger than {MAX_RESPONSE} bytes")
     return b"".join(parts)
 
 
@@ -265,7 +267,8 @@ def _tls(endpoint: Endpoint) -> ssl.SSLContext:
     try:
         return _context(endpoint.ca_certificate, insecure=endpoint.insecure_tls)
     except (ssl.SSLError, ValueError) as error:
-        raise UntrustedCertificateError(f"{endpoint.host}: the authority's certificate is no PEM: {error}") from error
+        message = f"{endpoint.host}: the authority's certificate is not valid PEM: {error}"
+        raise UntrustedCertificateError(message) from error
 
 
 @functools.lru_cache(maxsize=64)
@@ -274,15 +277,15 @@ def _context(ca_certificate: str, *, insecure: bool) -> ssl.SSLContext:
     if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        # old BMCs have weak keys and old protocols; whoever does not verify does not care
+        # old BMCs have weak keys and old protocols, which do not matter without verification
         context.minimum_version = ssl.TLSVersion.TLSv1
         context.set_ciphers("DEFAULT:@SECLEVEL=0")
     return context
 
 
 def _untrusted(host: str, error: Exception) -> UntrustedCertificateError:
-    why = getattr(error, "verify_message", "") or str(error)
-    return UntrustedCertificateError(f"{host}: the certificate is not trusted: {why}")
+    reason = getattr(error, "verify_message", "") or str(error)
+    return UntrustedCertificateError(f"{host}: the certificate is not trusted: {reason}")
 
 
 def _plain(error: BaseException) -> str:
@@ -292,7 +295,7 @@ def _plain(error: BaseException) -> str:
     return printable(" ".join(text.split()))[:_SHOWN] or type(error).__name__
 
 
-def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str, *, changes: bool) -> Answer:
+def _response(response: aiohttp.ClientResponse, text: bytes, request: str, host: str, *, changes: bool) -> Response:
     headers = {name.lower(): value for name, value in response.headers.items()}
     document: Any = {}
     if text.strip():
@@ -301,37 +304,37 @@ def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str,
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             document = None
     if response.status >= 400:
-        raise _refusal(response.status, document if isinstance(document, dict) else {}, what, host, changes=changes)
+        raise _error(response.status, document if isinstance(document, dict) else {}, request, host, changes=changes)
     if response.status >= 300:
-        raise MalformedAnswerError(f"{host}: {what} was answered with a redirection (HTTP {response.status})")
+        raise MalformedResponseError(f"{host}: {request}: the service returned a redirect (HTTP {response.status})")
     if isinstance(document, dict):
-        return Answer(response.status, headers, document)
+        return Response(response.status, headers, document)
     if changes:
-        # What was asked for is done; nobody reads how the service says so.
-        return Answer(response.status, headers, {})
-    raise MalformedAnswerError(f"{host}: {what} was answered with something that is no JSON object")
+        # The change was accepted; its body is not used.
+        return Response(response.status, headers, {})
+    raise MalformedResponseError(f"{host}: {request}: the response is not a JSON object")
 
 
-def _refusal(status: int, document: Document, what: str, host: str, *, changes: bool) -> BmcError:
-    said = message_of(document)
-    text = f"{host}: {what}: {said or f'HTTP {status}'}"
+def _error(status: int, document: Document, request: str, host: str, *, changes: bool) -> BmcError:
+    message = message_of(document)
+    text = f"{host}: {request}: {message or f'HTTP {status}'}"
     match status:
         case 401:
-            return AuthenticationError(f"{host}: user name or password is refused{': ' + said if said else ''}")
+            return AuthenticationError(f"{host}: user name or password is rejected{': ' + message if message else ''}")
         case 403:
-            return RejectedError(f"{text}; does the user have the rights of an operator?")
+            return RejectedError(f"{text}; give the BMC's user the role Operator")
         case 404 | 405 | 501:
             return UnsupportedError(text)
         case 408 | 412 | 428 | 429 | 502 | 503 | 504:
             return BusyError(text)
     if status < 500:
         return RejectedError(text)
-    # some services act and then answer with an error: whoever repeats may interrupt the machine twice
+    # some services act and then return an error: a retry may interrupt the server twice
     return OutcomeUnknownError(text) if changes else BusyError(text)
 
 
 def message_of(document: Document) -> str:
-    """The most telling message of a Redfish error, in one line."""
+    """The most severe message of a Redfish error, in one line."""
     error = document.get("error")
     if not isinstance(error, dict):
         return ""

@@ -1,7 +1,7 @@
-"""What a Redfish service tells of a machine's parts: read along its links, and brought into one form.
+"""The inventory of a server, read from a Redfish service along its links.
 
-Services leave much out, and each something else. What is missing stays empty; a part that cannot be read is left out
-and the rest is kept. How many parts of a kind are read is bounded, since every part is a request.
+Every service leaves something out. Missing values stay empty, and parts that cannot be read are left out. The number of
+parts of a kind is limited, since every part takes a request.
 
 Source: DMTF DSP0268 (ComputerSystem, Processor, Memory, Drive, SimpleStorage, EthernetInterface, Chassis, Manager);
 tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/attributes.go for the form.
@@ -32,31 +32,31 @@ from ironbell.bmc.redfish.http import Document
 
 Get = Callable[[str], Awaitable[Document]]
 MAX_PARTS: Final = 64
-"""Of one kind."""
+"""Limit of parts of one kind."""
 METHOD: Final = "redfish"
 _GIB: Final = 1 << 30
 _MIB: Final = 1 << 20
 
 
 async def collect(get: Get, system_path: str) -> Inventory:
-    """Everything that the service tells. Cancellation point.
+    """Read the inventory. Cancellation point.
 
     Raises:
         BmcError: the system itself cannot be read.
     """
     system = await get(system_path)
-    links = _part(system, "Links")
+    links = _member(system, "Links")
     processors = await _all(get, _link(system, "Processors"))
     modules = await _all(get, _link(system, "Memory"))
     nics = await _all(get, _link(system, "EthernetInterfaces"))
-    chassis = await _each(get, _links(links.get("Chassis")))
-    managers = await _each(get, _links(links.get("ManagedBy")))
+    chassis = await _read(get, _links(links.get("Chassis")))
+    managers = await _read(get, _links(links.get("ManagedBy")))
     return Inventory(
         collection_method=METHOD,
-        cpu=_cpu(system, [one for one in processors if one.get("ProcessorType") in (None, "CPU")]),
+        cpu=_cpu(system, [processor for processor in processors if processor.get("ProcessorType") in (None, "CPU")]),
         memory=_memory(system, modules),
         block_devices=await _disks(get, system),
-        network_interfaces=[_nic(one) for one in nics],
+        network_interfaces=[_nic(nic) for nic in nics],
         chassis=_chassis(chassis[0]) if chassis else None,
         bios=Bios(firmware_version=_text(system, "BiosVersion")) if _text(system, "BiosVersion") else None,
         product=Product(
@@ -71,80 +71,80 @@ async def collect(get: Get, system_path: str) -> Inventory:
 
 
 async def _disks(get: Get, system: Document) -> list[BlockDevice]:
-    """Drives of storage controllers; of services that have only the older form, what that tells."""
-    found: list[BlockDevice] = []
+    """Drives of storage controllers; SimpleStorage of services that have only this older form."""
+    disks: list[BlockDevice] = []
     links: list[str] = []
     for storage in await _all(get, _link(system, "Storage")):
         links += _links(storage.get("Drives"))
-    found += [_drive(drive) for drive in await _each(get, links)]
-    if found:
-        return found
+    disks += [_drive(drive) for drive in await _read(get, links)]
+    if disks:
+        return disks
     for simple in await _all(get, _link(system, "SimpleStorage")):
         devices = simple.get("Devices")
-        found += (
+        disks += (
             [_simple(device) for device in devices if isinstance(device, dict)] if isinstance(devices, list) else []
         )
-    return found[:MAX_PARTS]
+    return disks[:MAX_PARTS]
 
 
 async def _all(get: Get, collection: str) -> list[Document]:
-    """The members of a collection, as far as they can be read."""
+    """The members of a collection that can be read."""
     if not collection:
         return []
     try:
         members = (await get(collection)).get("Members")
     except BmcError:
         return []
-    return await _each(get, _links(members))
+    return await _read(get, _links(members))
 
 
-async def _each(get: Get, paths: Iterable[str]) -> list[Document]:
-    found = []
+async def _read(get: Get, paths: Iterable[str]) -> list[Document]:
+    documents = []
     for path in list(paths)[:MAX_PARTS]:
         try:
-            found.append(await get(path))
+            documents.append(await get(path))
         except BmcError:
             continue
-    return [one for one in found if _state(one) != "Absent"]
+    return [document for document in documents if _state(document) != "Absent"]
 
 
 def _cpu(system: Document, processors: Sequence[Document]) -> Cpu:
     sockets = [
         Socket(
-            slot=_text(one, "Socket") or _text(one, "Id"),
-            vendor=_text(one, "Manufacturer"),
-            model=_text(one, "Model"),
-            cores=_number(one, "TotalCores"),
-            threads=_number(one, "TotalThreads"),
-            clock_speed_mhz=_number(one, "MaxSpeedMHz"),
-            firmware_version=_text(one, "FirmwareVersion"),
+            slot=_text(processor, "Socket") or _text(processor, "Id"),
+            vendor=_text(processor, "Manufacturer"),
+            model=_text(processor, "Model"),
+            cores=_number(processor, "TotalCores"),
+            threads=_number(processor, "TotalThreads"),
+            clock_speed_mhz=_number(processor, "MaxSpeedMHz"),
+            firmware_version=_text(processor, "FirmwareVersion"),
         )
-        for one in processors
+        for processor in processors
     ]
-    summary = _part(system, "ProcessorSummary")
+    summary = _member(system, "ProcessorSummary")
     return Cpu(
-        total_cores=sum(one.cores for one in sockets) or _number(summary, "CoreCount"),
-        total_threads=sum(one.threads for one in sockets) or _number(summary, "LogicalProcessorCount"),
+        total_cores=sum(socket.cores for socket in sockets) or _number(summary, "CoreCount"),
+        total_threads=sum(socket.threads for socket in sockets) or _number(summary, "LogicalProcessorCount"),
         sockets=sockets,
     )
 
 
 def _memory(system: Document, modules: Sequence[Document]) -> Memory:
-    found = [
+    inventory = [
         MemoryModule(
-            slot=_text(one, "DeviceLocator") or _text(one, "Id"),
-            vendor=_text(one, "Manufacturer"),
-            serial_number=_text(one, "SerialNumber"),
-            part_number=_text(one, "PartNumber"),
-            size_bytes=_number(one, "CapacityMiB") * _MIB,
-            speed_mhz=_number(one, "OperatingSpeedMhz"),
-            form_factor=_text(one, "BaseModuleType") or _text(one, "MemoryDeviceType"),
-            firmware_version=_text(one, "FirmwareRevision"),
+            slot=_text(module, "DeviceLocator") or _text(module, "Id"),
+            vendor=_text(module, "Manufacturer"),
+            serial_number=_text(module, "SerialNumber"),
+            part_number=_text(module, "PartNumber"),
+            size_bytes=_number(module, "CapacityMiB") * _MIB,
+            speed_mhz=_number(module, "OperatingSpeedMhz"),
+            form_factor=_text(module, "BaseModuleType") or _text(module, "MemoryDeviceType"),
+            firmware_version=_text(module, "FirmwareRevision"),
         )
-        for one in modules
+        for module in modules
     ]
-    total = int(_amount(_part(system, "MemorySummary"), "TotalSystemMemoryGiB") * _GIB)
-    return Memory(total_bytes=total or sum(one.size_bytes for one in found), modules=found)
+    total = int(_amount(_member(system, "MemorySummary"), "TotalSystemMemoryGiB") * _GIB)
+    return Memory(total_bytes=total or sum(module.size_bytes for module in inventory), modules=inventory)
 
 
 def _drive(drive: Document) -> BlockDevice:
@@ -166,9 +166,9 @@ def _drive(drive: Document) -> BlockDevice:
 
 def _wwn(drive: Document) -> str:
     identifiers = drive.get("Identifiers")
-    for one in identifiers if isinstance(identifiers, list) else ():
-        if isinstance(one, dict) and one.get("DurableNameFormat") in ("NAA", "EUI", "NGUID"):
-            return _text(one, "DurableName")
+    for identifier in identifiers if isinstance(identifiers, list) else ():
+        if isinstance(identifier, dict) and identifier.get("DurableNameFormat") in ("NAA", "EUI", "NGUID"):
+            return _text(identifier, "DurableName")
     return ""
 
 
@@ -212,27 +212,29 @@ def _bmc(manager: Document) -> Bmc:
 
 
 def _status(document: Document) -> ComponentStatus | None:
-    status = _part(document, "Status")
+    status = _member(document, "Status")
     health, state = _text(status, "Health"), _text(status, "State")
     return ComponentStatus(health=health, state=state) if health or state else None
 
 
 def _state(document: Document) -> str:
-    return _text(_part(document, "Status"), "State")
+    return _text(_member(document, "Status"), "State")
 
 
-def _part(document: Document, name: str) -> dict[str, Any]:
+def _member(document: Document, name: str) -> dict[str, Any]:
     value = document.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def _link(document: Document, name: str) -> str:
-    return _text(_part(document, name), "@odata.id")
+    return _text(_member(document, name), "@odata.id")
 
 
 def _links(entries: Any) -> list[str]:
-    found = entries if isinstance(entries, list) else []
-    return [one["@odata.id"] for one in found if isinstance(one, dict) and isinstance(one.get("@odata.id"), str)]
+    links = (
+        (entry.get("@odata.id") for entry in entries if isinstance(entry, dict)) if isinstance(entries, list) else ()
+    )
+    return [link for link in links if isinstance(link, str)]
 
 
 def _text(document: Document, name: str) -> str:

@@ -1,4 +1,4 @@
 """Controllers of the group `bmc.tinkerbell.org`: Machine, Job and Task.
 
-Reconcilers decide; what talks to BMCs is in `bmc_access`, handed to the runtime by `performers`.
+Reconcilers decide. `bmc_access` keeps the sessions with BMCs; `controllers` connects it to the runtime.
 """

@@ -1,7 +1,7 @@
-"""The last time a Task's operation was begun, stored on the Task before it begins and again with its outcome.
+"""The last attempt at a Task's operation, stored on the Task before it begins and again with its outcome.
 
-Status has no room for it in upstream's schema, so it is an annotation. An attempt that has begun and neither ended nor
-failed is one whose process died: what happened is unknown.
+Status has no room for it in upstream's schema, so it is an annotation. An attempt that was started, and was neither
+accepted nor failed, belongs to a process that died: its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -13,44 +13,44 @@ import msgspec
 from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.meta import Model
 from ironbell.base.clock import parse_rfc3339, rfc3339_micro
-from ironbell.bmc.driver import Trouble
+from ironbell.bmc.driver import BmcProblem
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT
 from ironbell.kube.decision import Fields, MergePatch, patch
 
 
 class Attempt(Model, frozen=True):
-    """One beginning of an operation."""
+    """One attempt at an operation. Field names on the wire are older than the attributes."""
 
     number: int = 0
     started: str = ""
-    ended: str = ""
-    """When the BMC had accepted it; empty while that is unknown."""
+    accepted: str = msgspec.field(default="", name="ended")
+    """When the BMC had accepted the operation; empty while that is unknown."""
     settled: str = ""
-    """When its result was seen."""
+    """When its result was observed."""
     failed: str = ""
     """When it was known to have failed; empty otherwise."""
-    trouble: str = ""
+    problem: str = msgspec.field(default="", name="trouble")
     message: str = ""
     failures: int = 0
     """Failures in a row with the same Secrets, this one included."""
     logins: int = 0
-    """Logins in a row that were refused with the same Secrets, by whatever question or operation."""
-    login_refused: str = ""
-    """When the last of them was."""
+    """Logins in a row that were rejected with the same Secrets, for any query or operation."""
+    login_rejected: str = msgspec.field(default="", name="loginRefused")
+    """When the last login was rejected."""
     secrets: list[str] = msgspec.field(default_factory=list)
-    """Versions of the Secrets that the counts are about."""
+    """Versions of the Secrets to which the counts apply."""
 
     @property
     def is_unknown(self) -> bool:
-        """It began, and nobody knows what came of it."""
-        return bool(self.started and not self.ended and not self.failed)
+        """Return whether the attempt was started and its outcome is unknown."""
+        return bool(self.started and not self.accepted and not self.failed)
 
 
 _decoder = msgspec.json.Decoder(Attempt)
 
 
 def read(task: Task) -> Attempt | None:
-    """The attempt on a Task; None before the first, and where the annotation is no valid one."""
+    """The attempt on a Task; None before the first one, and if the annotation is not valid."""
     try:
         return _decoder.decode(task.metadata.annotations.get(ANNOTATION_ATTEMPT, ""))
     except msgspec.DecodeError:
@@ -58,12 +58,12 @@ def read(task: Task) -> Attempt | None:
 
 
 def store(task: Task, attempt: Attempt, *, intent: str = "") -> MergePatch:
-    """The write of an attempt, refused when the Task has changed since it was observed."""
+    """The write of an attempt; it fails if the Task has changed since it was observed."""
     return patch(TASK, task, _body(attempt), locked=True, intent=intent)
 
 
 def store_outcome(task: Task, attempt: Attempt) -> MergePatch:
-    """The write of an outcome, which must not be lost whatever else has changed on the Task."""
+    """The write of an outcome. It is unconditional, because an outcome must not be lost if the Task has changed."""
     return patch(TASK, task, _body(attempt))
 
 
@@ -72,62 +72,62 @@ def _body(attempt: Attempt) -> Fields:
 
 
 def known(attempt: Attempt | None, secrets: tuple[str, ...]) -> Attempt:
-    """The attempt, with counts that begin anew when a Secret has changed; an empty one before the first."""
+    """The attempt, with its counts reset if a Secret has changed; an empty attempt before the first one."""
     if attempt is None:
         return Attempt(secrets=list(secrets))
     if attempt.secrets == list(secrets):
         return attempt
-    return msgspec.structs.replace(attempt, failures=0, logins=0, login_refused="", secrets=list(secrets))
+    return msgspec.structs.replace(attempt, failures=0, logins=0, login_rejected="", secrets=list(secrets))
 
 
 def begun(previous: Attempt, now: datetime) -> Attempt:
-    """The next attempt, as stored before it begins."""
+    """The next attempt, which is stored before it begins."""
     return msgspec.structs.replace(
         previous,
         number=previous.number + 1,
         started=rfc3339_micro(now),
-        ended="",
+        accepted="",
         settled="",
         failed="",
-        trouble="",
+        problem="",
         message="",
     )
 
 
 def accepted(attempt: Attempt, now: datetime) -> Attempt:
     """The attempt after the BMC has accepted the operation."""
-    return msgspec.structs.replace(attempt, ended=rfc3339_micro(now), failures=0, logins=0, login_refused="")
+    return msgspec.structs.replace(attempt, accepted=rfc3339_micro(now), failures=0, logins=0, login_rejected="")
 
 
 def settled(attempt: Attempt, now: datetime) -> Attempt:
-    """The attempt whose result was seen."""
+    """The attempt after its result was observed."""
     return msgspec.structs.replace(attempt, settled=rfc3339_micro(now))
 
 
-def refused(attempt: Attempt, trouble: Trouble, message: str, now: datetime) -> Attempt:
+def failed(attempt: Attempt, problem: BmcProblem, message: str, now: datetime) -> Attempt:
     """The attempt after it has failed."""
-    failed = msgspec.structs.replace(
-        attempt, failed=rfc3339_micro(now), trouble=trouble, message=message, failures=attempt.failures + 1
+    new = msgspec.structs.replace(
+        attempt, failed=rfc3339_micro(now), problem=problem, message=message, failures=attempt.failures + 1
     )
-    return login_refused(failed, now) if trouble is Trouble.AUTHENTICATION else failed
+    return login_rejected(new, now) if problem is BmcProblem.AUTHENTICATION else new
 
 
-def login_refused(attempt: Attempt, at: datetime) -> Attempt:
-    """The attempt with one more login that was refused."""
-    return msgspec.structs.replace(attempt, logins=attempt.logins + 1, login_refused=rfc3339_micro(at))
+def login_rejected(attempt: Attempt, at: datetime) -> Attempt:
+    """The attempt after one more rejected login."""
+    return msgspec.structs.replace(attempt, logins=attempt.logins + 1, login_rejected=rfc3339_micro(at))
 
 
 def last_effect(task: Task) -> datetime | None:
-    """When the Task last changed something on its machine, or may have."""
+    """Time at which the Task last changed the power or settings of its server, or may have; None for never."""
     attempt = read(task)
-    if attempt is None or (attempt.failed and attempt.trouble != Trouble.OUTCOME_UNKNOWN):
+    if attempt is None or (attempt.failed and attempt.problem != BmcProblem.OUTCOME_UNKNOWN):
         return None
-    moment = attempt.settled or attempt.ended or attempt.started
+    moment = attempt.settled or attempt.accepted or attempt.started
     return parse_rfc3339(moment) if moment else None
 
 
 def last_accepted(task: Task) -> datetime | None:
-    """When the BMC last took an operation of the Task, and so its login."""
+    """Time at which the BMC last accepted an operation of the Task, and so its login; None for never."""
     attempt = read(task)
-    moment = attempt.settled or attempt.ended if attempt is not None else ""
+    moment = attempt.settled or attempt.accepted if attempt is not None else ""
     return parse_rfc3339(moment) if moment else None

@@ -1,11 +1,12 @@
-"""Talking to BMCs: one session per BMC, one call at a time on each, few at once over all.
+"""Access to BMCs: one session per BMC, one call at a time on each session, and a limited number of calls in all.
 
-BMCs allow a handful of sessions and answer one question at a time; who opens a session per question locks everybody
-out. So a session is kept while it is used, closed after some quiet, and opened anew when the connection or a Secret
-has changed, or after any trouble. A login that is refused on a session that was kept only means that it expired: it is
-tried once more with a new one. No password is sent to an address that the target's pin does not have.
+BMCs allow a handful of sessions and serve one request at a time; a client that opens a session per request locks out
+everybody else. A session is therefore kept while it is used, closed after an idle time, and opened again after an error
+or when the connection or a Secret has changed. A login that is rejected on a kept session only means that the session
+expired: the call is repeated once with a new session. No password is sent to an address that the target's pin does not
+have.
 
-Life: made with the API that Secrets are read from and the function that opens sessions; `close` ends it all.
+Lifecycle: created with the API from which Secrets are read and the function that opens sessions; `close` logs out.
 
 Failure modes: `BmcError`, always, as drivers raise it.
 """
@@ -32,16 +33,16 @@ from ironbell.bmc.driver import (
     UnreachableError,
     UnsupportedError,
 )
-from ironbell.controllers.rufio.limits import (
+from ironbell.controllers.rufio.operation import Operation
+from ironbell.controllers.rufio.secret import Credentials, read_credentials
+from ironbell.controllers.rufio.target import (
     CALL_TIMEOUT_S,
     CLOSE_TIMEOUT_S,
     CONNECT_TIMEOUT_S,
     INVENTORY_CALL_TIMEOUT_S,
     TURN_TIMEOUT_S,
+    Target,
 )
-from ironbell.controllers.rufio.operation import Operation
-from ironbell.controllers.rufio.secret import Credentials, read_credentials
-from ironbell.controllers.rufio.target import Target
 
 T = TypeVar("T")
 AT_ONCE: Final = 64
@@ -56,14 +57,14 @@ class Session(Protocol):
     async def power_state(self) -> PowerState: ...
 
     async def inventory(self) -> Inventory:
-        """The machine's parts."""
+        """The hardware of the server."""
         ...
 
     async def operate(self, operation: Operation) -> None:
-        """Have it done; returns when the BMC has accepted it.
+        """Carry out an operation. Returns when the BMC has accepted it.
 
         Raises:
-            OutcomeUnknownError: when it was sent and no answer came.
+            OutcomeUnknownError: the request was sent, and no response came.
         """
         ...
 
@@ -80,7 +81,7 @@ class Connect(Protocol):
 
 @dataclass(eq=False)
 class _Bmc:
-    """What is kept of one BMC."""
+    """The session with one BMC, its users and its idle timer."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
@@ -110,31 +111,31 @@ class BmcAccess:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def power_state(self, target: Target) -> PowerState:
-        """Ask for the power state. Cancellation point.
+        """Query the power state. Cancellation point.
 
         Raises:
-            BmcError: there is no answer.
+            BmcError: the query failed.
         """
         return await self._use(target, lambda session: session.power_state())
 
     async def inventory(self, target: Target) -> Inventory:
-        """Ask for the machine's parts. Cancellation point.
+        """Query the hardware of the server. Cancellation point.
 
         Raises:
-            BmcError: there is no answer.
+            BmcError: the query failed.
         """
         return await self._use(target, lambda session: session.inventory(), limit_s=INVENTORY_CALL_TIMEOUT_S)
 
     async def operate(self, target: Target, operation: Operation) -> None:
-        """Have an operation done. Cancellation point; cancelled, it may or may not have been sent.
+        """Carry out an operation. Cancellation point; if cancelled, the request may or may not have been sent.
 
         Raises:
-            BmcError: it was not done, or (`OutcomeUnknownError`) nobody knows.
+            BmcError: the operation failed, or its outcome is unknown (`OutcomeUnknownError`).
         """
         await self._use(target, lambda session: session.operate(operation), changes=True)
 
     async def close(self) -> None:
-        """Log out everywhere. Cancellation point."""
+        """Log out of all BMCs. Cancellation point."""
         for bmc in self._bmcs.values():
             self._drop(bmc)
         self._bmcs.clear()
@@ -163,7 +164,7 @@ class BmcAccess:
         finally:
             bmc.users -= 1
             if not bmc.users:
-                self._rest(name, bmc)
+                self._release(name, bmc)
 
     async def _turn(self, bmc: _Bmc) -> None:
         try:
@@ -197,10 +198,10 @@ class BmcAccess:
                 credentials = await read_credentials(self._api, connection, target.namespace)
                 bmc.session = await self._connect(connection, credentials)
         except TimeoutError:
-            message = f"{connection.host}: no connection within {CONNECT_TIMEOUT_S:g} s"
+            message = f"no connection to the BMC at {connection.host} within {CONNECT_TIMEOUT_S:g} s"
             raise UnreachableError(message) from None
         except ApiError as error:
-            message = f"the Secret of {connection.host} cannot be read: {error.message}"
+            message = f"cannot read the Secret of the BMC at {connection.host}: {error.message}"
             raise UnreachableError(message) from None
         bmc.target = target
 
@@ -216,7 +217,7 @@ class BmcAccess:
             return answer
         except TimeoutError:
             kind = OutcomeUnknownError if changes else UnreachableError
-            raise kind(f"no answer from the BMC within {limit_s:g} s") from None
+            raise kind(f"no response from the BMC within {limit_s:g} s") from None
         except IronbellError as error:
             healthy = isinstance(error, RejectedError | UnsupportedError)
             raise
@@ -224,8 +225,8 @@ class BmcAccess:
             if not healthy:
                 self._drop(bmc)
 
-    def _rest(self, name: str, bmc: _Bmc) -> None:
-        """Nobody uses the BMC now: close its session after a while, or forget it if there is none."""
+    def _release(self, name: str, bmc: _Bmc) -> None:
+        """Close the session of a BMC without users after the idle time; forget a BMC without a session."""
         if self._bmcs.get(name) is not bmc:
             self._drop(bmc)
         elif bmc.session is None:
@@ -259,7 +260,7 @@ async def _log_out(session: Session) -> None:
 
 
 def _name(target: Target) -> str:
-    """What is one BMC: its host, with the ports that its drivers use, and one of several systems behind it."""
+    """Identity of a BMC: its host, the ports that its drivers use, and its system if it manages several."""
     connection = target.connection
     options = connection.provider_options
     redfish = options.redfish.port if options and options.redfish else None

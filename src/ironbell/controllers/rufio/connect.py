@@ -1,7 +1,7 @@
-"""Opening a session with the right driver.
+"""Opens a session with the driver that a connection names.
 
-Redfish is the driver there is. A connection that asks for one of the exclusive drivers is refused by name, rather than
-tried with another one.
+Redfish is the only driver. A connection that names one of the exclusive drivers is rejected with that name; Redfish is
+not tried instead.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller/client.go.
 """
@@ -19,7 +19,7 @@ from ironbell.base.ports import HTTPS_PORT
 from ironbell.bmc import driver as bmc
 from ironbell.bmc import redfish
 from ironbell.bmc.redfish.http import Endpoint
-from ironbell.controllers.rufio.operation import AskPower, Operation, SetBootDevice, SetMedia, SetPower
+from ironbell.controllers.rufio.operation import Operation, QueryPower, SetBootDevice, SetMedia, SetPower
 from ironbell.controllers.rufio.secret import Credentials
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([-.A-Za-z0-9_]*[A-Za-z0-9_])?\.?")
@@ -32,17 +32,17 @@ async def connect(connection: Connection, credentials: Credentials) -> DriverSes
     """Open a session. Satisfies `bmc_access.Connect`. Cancellation point.
 
     Raises:
-        BmcError: there is no session.
+        BmcError: the session cannot be opened.
     """
     options = connection.provider_options
     if options is not None and (options.rpc is not None or options.homeassistant is not None):
         name = "homeassistant" if options.homeassistant is not None else "rpc"
-        message = f"spec.connection.providerOptions.{name} asks for a driver that is not available; use redfish"
+        message = f"spec.connection.providerOptions.{name} selects a driver that is not available; use redfish"
         raise bmc.UnsupportedError(message)
     if not _is_host(connection.host):
         message = (
-            f"spec.connection.host {connection.host!r} is neither an address nor a name; write it without https:// and"
-            " port, which goes to providerOptions.redfish.port"
+            f"spec.connection.host {connection.host!r} is not a valid address or host name; write it without https://"
+            " and set the port in providerOptions.redfish.port"
         )
         raise bmc.RejectedError(message)
     settings = (options.redfish if options else None) or RedfishOptions()
@@ -68,12 +68,12 @@ def _is_host(text: str) -> bool:
 
 
 def _fits(name: str) -> bool:
-    """RFC 1035 section 2.3.4: longer ones no resolver takes."""
+    """Return whether the lengths of a name and its labels are valid (RFC 1035 section 2.3.4)."""
     return len(name) <= _MOST_NAME and all(0 < len(label) <= _MOST_LABEL for label in name.removesuffix(".").split("."))
 
 
 class DriverSession:
-    """A driver's session as the controllers use it. Satisfies `bmc_access.Session`."""
+    """Adapts a driver to `bmc_access.Session`."""
 
     def __init__(self, driver: bmc.Driver) -> None:
         self._driver = driver
@@ -98,5 +98,5 @@ class DriverSession:
             await self._driver.insert_media(operation.url, kind=operation.kind)
         elif isinstance(operation, SetMedia):
             await self._driver.eject_media(kind=operation.kind)
-        elif isinstance(operation, AskPower):
+        elif isinstance(operation, QueryPower):
             await self._driver.power_state()

@@ -1,9 +1,9 @@
-"""The controller of inventories: what a server's BMC tells of its parts goes into the status of its Hardware.
+"""The controller of inventories: records the hardware that a server's BMC reports in the status of its Hardware.
 
-It is asked once a day, when the bmc Machine has the annotation `tinkerbell.org/refresh-inventory` (whatever is known
-already), and when its connection changed; not while the BMC does not answer, and never for Hardware that has the
-annotation `tinkerbell.org/disable-outofband-inventory`. Nothing is written when nothing but the time has changed,
-except that the annotation is taken off again.
+A BMC is queried once a day, when the bmc Machine has the annotation `tinkerbell.org/refresh-inventory`, and when its
+connection changed; not while the BMC does not respond, and never for Hardware with the annotation
+`tinkerbell.org/disable-outofband-inventory`. If nothing but the time has changed, nothing is written, except that the
+annotation of the request is removed.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller (out-of-band inventory), api/v1alpha1/tinkerbell/attributes.go.
 """
@@ -28,9 +28,8 @@ from ironbell.api.tinkerbell.names import (
     ANNOTATION_REFRESH_INVENTORY,
 )
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
-from ironbell.controllers.rufio.limits import INVENTORY_TIMEOUT_S
 from ironbell.controllers.rufio.machine import BY_SECRET, contactable, created
-from ironbell.controllers.rufio.target import InventoryOf, Target, target_of
+from ironbell.controllers.rufio.target import INVENTORY_TIMEOUT_S, InventoryOf, Target, target_of
 from ironbell.kube.decision import DONE, Action, Decision, Fact, Key, Need, do, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
@@ -39,8 +38,8 @@ from ironbell.provisioner.bmc_address import pin_of, to_record
 
 INVENTORY_INTERVAL_S: Final = 86400.0
 _REQUESTED: Final = "since "
-"""Begins the annotation's value once the time of the request is recorded in it: what the BMC reported before then does
-not count as the answer, in this process or a later one."""
+"""Prefix of the annotation's value once the time of the request is recorded in it. Older inventories do not serve the
+request, in this process or a later one."""
 
 BY_BMC: Final = Index(
     HARDWARE,
@@ -51,19 +50,19 @@ BY_BMC: Final = Index(
 
 @dataclass(frozen=True, slots=True)
 class InventoryObserved:
-    """A Hardware with a BMC, and what that told."""
+    """A Hardware with a BMC, and the inventory that the BMC reported."""
 
     hardware: Hardware
     machine: Machine
     target: Target
     inventory: Fact[Inventory] | None = None
     others: tuple[Hardware, ...] = ()
-    """Other Hardware behind the same BMC, for which a request for a new inventory counts as well."""
+    """Other Hardware behind the same BMC, to which a request for a new inventory applies as well."""
 
 
 def _of_machine(machine: Machine, cache: Cache) -> Iterable[Key]:
     namespace, name = machine.key
-    return [one.key for one in cache.indexed(BY_BMC, name) if one.metadata.namespace == namespace]
+    return [hardware.key for hardware in cache.indexed(BY_BMC, name) if hardware.metadata.namespace == namespace]
 
 
 def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
@@ -72,7 +71,7 @@ def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
 
 
 class InventoryReconciler:
-    """Keeps `status.attributes.outOfBand` of Hardware."""
+    """Keeps `status.attributes.outOfBand` of Hardware up to date."""
 
     name = "rufio-inventory"
     declaration = Declaration(
@@ -88,22 +87,23 @@ class InventoryReconciler:
             return None
         target = target_of(machine.spec.connection, key[0], cache, pin_of(machine))
         inventory = cache.fact(InventoryOf(target, machine.metadata.uid), INVENTORY_INTERVAL_S)
-        others = (cache.get(HARDWARE, *other) for other in _of_machine(machine, cache) if other != key)
-        return InventoryObserved(hardware, machine, target, inventory, tuple(one for one in others if one is not None))
+        cached = (cache.get(HARDWARE, *other) for other in _of_machine(machine, cache) if other != key)
+        others = tuple(other for other in cached if other is not None)
+        return InventoryObserved(hardware, machine, target, inventory, others)
 
     def decide(self, observed: InventoryObserved, now: datetime) -> Decision:
         hardware, machine, fact = observed.hardware, observed.machine, observed.inventory
         if ANNOTATION_DISABLE_OUT_OF_BAND_INVENTORY in hardware.metadata.annotations:
             return DONE
         if ANNOTATION_DISABLED in machine.metadata.annotations:
-            return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set on the bmc Machine")
-        answers = contactable(machine)
-        if answers is None:
-            return wait("Asking", f"the BMC {machine.metadata.name} was not contacted yet")
-        if answers.status != "True":
-            return wait("NotContactable", f"the BMC {machine.metadata.name} does not answer")
+            return wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set on the bmc Machine.")
+        contact = contactable(machine)
+        if contact is None:
+            return wait("Asking", f"BMC {machine.metadata.name} was not contacted yet.")
+        if contact.status != "True":
+            return wait("NotContactable", f"BMC {machine.metadata.name} does not respond.")
         if to_record(machine):
-            return wait("AddressNotRecorded", f"the address of the BMC {machine.metadata.name} is not recorded yet")
+            return wait("AddressNotRecorded", f"The address of BMC {machine.metadata.name} is not recorded yet.")
         refresh = ANNOTATION_REFRESH_INVENTORY in machine.metadata.annotations
         known = hardware.status.attributes.out_of_band if hardware.status.attributes is not None else None
         age_s = _age_s(known, now)
@@ -113,7 +113,7 @@ class InventoryReconciler:
             return do(_requests(machine, stamp))
         if known is not None and not refresh and age_s < INVENTORY_INTERVAL_S and fact is None:
             return do(requeue_after_s=INVENTORY_INTERVAL_S - age_s)
-        # An answer from before the Hardware existed was about another server.
+        # An inventory that is older than the Hardware belongs to another server.
         since = max([moment for moment in (requested, created(hardware)) if moment is not None], default=None)
         need = Need(
             InventoryOf(observed.target, machine.metadata.uid),
@@ -123,14 +123,15 @@ class InventoryReconciler:
         )
         is_old = since is not None and fact is not None and not fact.fresh(now, INVENTORY_INTERVAL_S, since)
         if fact is None or (is_old and fact.error is None):
-            return wait("Asking", "the inventory is being asked", needs=[need])
+            return wait("Asking", "Querying the inventory.", needs=[need])
         if fact.value is None or is_old:
-            problem = fact.error.message if fact.error is not None else "no answer"
-            return wait("NoInventory", f"the BMC {machine.metadata.name} told no inventory: {problem}", needs=[need])
-        return _told(observed, fact.value, refresh=refresh, need=need, now=now)
+            problem = fact.error.message if fact.error is not None else "no response"
+            message = f"BMC {machine.metadata.name} did not report its inventory: {problem}"
+            return wait("NoInventory", message, needs=[need])
+        return _record(observed, fact.value, refresh=refresh, need=need, now=now)
 
 
-def _told(
+def _record(
     observed: InventoryObserved, inventory: Inventory, *, refresh: bool, need: Need[Any], now: datetime
 ) -> Decision:
     hardware, machine = observed.hardware, observed.machine
@@ -139,8 +140,8 @@ def _told(
     changed = timeless != inventory or old.out_of_band is None
     new = msgspec.structs.replace(inventory, last_updated=rfc3339(now))
     status = msgspec.structs.replace(hardware.status, attributes=msgspec.structs.replace(old, out_of_band=new))
-    # Something to find the parts by when they were changed: once, not at every look.
-    event = emit(HARDWARE, hardware, reason="InventoryChanged", message="the BMC tells other parts than before")
+    message = "The BMC reports different hardware than before."
+    event = emit(HARDWARE, hardware, reason="InventoryChanged", message=message)
     return do(
         status_change(HARDWARE, hardware, hardware.status, status) if changed else None,
         event if changed and old.out_of_band is not None else None,
@@ -150,13 +151,13 @@ def _told(
 
 
 def _requests(machine: Machine, value: str | None) -> Action:
-    """Record when the refresh was requested, or, with None, that it was done for all Hardware behind the BMC."""
+    """Record the time of the request, or, with None, remove a request that all Hardware behind the BMC has served."""
     annotations = {ANNOTATION_REFRESH_INVENTORY: value}
     return patch(MACHINE, machine, {"metadata": {"annotations": annotations}}, locked=True)
 
 
 def _has(hardware: Hardware, inventory: Inventory) -> bool:
-    """Whether this inventory is stored on a Hardware, or never will be."""
+    """Return whether this inventory is stored on a Hardware, or never will be."""
     if is_deleting(hardware) or ANNOTATION_DISABLE_OUT_OF_BAND_INVENTORY in hardware.metadata.annotations:
         return True
     stored = hardware.status.attributes.out_of_band if hardware.status.attributes is not None else None
@@ -164,7 +165,7 @@ def _has(hardware: Hardware, inventory: Inventory) -> bool:
 
 
 def _requested_at(machine: Machine, now: datetime) -> datetime | None:
-    """When the refresh was requested, as this controller recorded it; None if it has not."""
+    """Time of the request, as this controller recorded it; None before that."""
     mark, _, time = machine.metadata.annotations[ANNOTATION_REFRESH_INVENTORY].partition(" ")
     if mark != _REQUESTED.strip():
         return None

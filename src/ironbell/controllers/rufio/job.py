@@ -1,11 +1,10 @@
 """The controller of Jobs: operations on one BMC, one Task after the other, and one Job at a time per Machine.
 
-A Job takes its Machine by one write that fails when another was first: an annotation on the Machine that names the Job.
-The annotation of a Job that has ended or is gone counts for nothing, so it is never taken off. Of several Jobs that
-wait, the oldest goes first.
+A Job claims its Machine with one conditional write: an annotation on the Machine that names the Job. The annotation of
+a Job that has finished or was deleted is ignored, so it is never removed. Of several queued Jobs, the oldest is next.
 
-Tasks are named after their place, so that a Task is made once: while a Task of an earlier Job of the same name is still
-there, this one waits for it to go.
+Tasks are named by their position, so that each is created once. A Job waits until a Task of the same name that an
+earlier Job created has been deleted.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller/job.go.
 """
@@ -24,7 +23,7 @@ from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.api.bmc.task import TASK, Task, TaskConditionType, TaskSpec
 from ironbell.api.meta import ObjectMeta, OwnerReference
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED, LABEL_TASK_OWNER
-from ironbell.bmc.driver import Trouble
+from ironbell.bmc.driver import BmcProblem
 from ironbell.controllers.rufio import jobstatus, taskstatus
 from ironbell.controllers.rufio.names import ANNOTATION_CLAIM, ANNOTATION_MACHINE, ANNOTATION_ON_UNKNOWN
 from ironbell.kube.decision import DONE, Action, Decision, Key, create, delete, do, patch
@@ -38,27 +37,27 @@ JOBS_BY_MACHINE: Final = Index(
     "rufio-unfinished",
     lambda job: [] if jobstatus.is_finished(job) else ["/".join(machine_key(job))],
 )
-"""Jobs that have not ended, by their Machine."""
+"""Unfinished Jobs by their Machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobObserved:
-    """A Job, its Machine and Tasks, and who else wants the Machine."""
+    """A Job, its Machine and Tasks, and the Jobs that compete for the Machine."""
 
     job: Job
     machine: Machine | None = None
     tasks: dict[int, Task] = field(default_factory=dict)
-    """Own Tasks by place."""
+    """Tasks of the Job by position."""
     strangers: dict[int, Task] = field(default_factory=dict)
-    """Tasks of others that have the name of one of ours."""
+    """Tasks of other Jobs that have the names of this Job's Tasks, by position."""
     holder: str = ""
-    """The unfinished Job, other than this, that holds the Machine."""
+    """Name of another unfinished Job that has claimed the Machine."""
     elder: str = ""
-    """The oldest unfinished Job that waits for the Machine and is older than this."""
+    """Name of the oldest queued Job, if it is older than this one."""
 
 
 def machine_key(job: Job) -> Key:
-    """The Machine of a Job; without a namespace it is the Job's own."""
+    """The key of the Machine; the namespace defaults to the Job's."""
     reference = job.spec.machine_ref
     return (reference.namespace or job.metadata.namespace, reference.name)
 
@@ -68,7 +67,7 @@ def task_name(job: Job, place: int) -> str:
 
 
 def claim_of(job: Job) -> str:
-    """What the Machine says when this Job holds it."""
+    """Value of the Machine's annotation while this Job has claimed it."""
     return f"{job.metadata.namespace}/{job.metadata.name}/{job.metadata.uid}"
 
 
@@ -77,18 +76,18 @@ def _of_machine(machine: Machine, cache: Cache) -> Iterable[Key]:
 
 
 def _of_job(job: Job, cache: Cache) -> Iterable[Key]:
-    """Jobs that may go on once this one has ended."""
+    """Jobs that can continue when this one has finished."""
     return [other.key for other in cache.indexed(JOBS_BY_MACHINE, "/".join(machine_key(job))) if other.key != job.key]
 
 
 def _of_task(task: Task, _cache: Cache) -> Iterable[Key]:
-    """The Job whose Task has this name, whoever owns the Task."""
+    """The Job that creates a Task of this name, even if another object owns the Task."""
     owner = task.metadata.labels.get(LABEL_TASK_OWNER)
     return [(task.metadata.namespace, owner)] if owner else []
 
 
 class JobReconciler:
-    """Brings the operations of a Job to their end, in order."""
+    """Carries out the operations of a Job, in order."""
 
     name = "rufio-job"
     declaration = Declaration(
@@ -108,8 +107,8 @@ class JobReconciler:
             return None
         if jobstatus.is_finished(job):
             return JobObserved(job)
-        found = {place: cache.get(TASK, key[0], task_name(job, place)) for place in range(len(job.spec.tasks))}
-        tasks = {place: task for place, task in found.items() if task is not None}
+        by_place = {place: cache.get(TASK, key[0], task_name(job, place)) for place in range(len(job.spec.tasks))}
+        tasks = {place: task for place, task in by_place.items() if task is not None}
         machine = cache.get(MACHINE, *machine_key(job))
         return JobObserved(
             job,
@@ -125,9 +124,9 @@ class JobReconciler:
         if jobstatus.is_finished(job):
             return DONE
         if _is_disabled(job):
-            return waits("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
+            return waits("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
         if machine is None:
-            message = f"machine {'/'.join(machine_key(job))} does not exist; create it"
+            message = f"Machine {'/'.join(machine_key(job))} does not exist. Create it."
             return jobstatus.held_up(job, "MachineNotFound", message)
         if problem := bmc_address.problem(machine):
             return _without_password(job, problem)
@@ -141,7 +140,7 @@ class JobReconciler:
 def _claim(observed: JobObserved, machine: Machine, now: datetime) -> Decision:
     other = observed.holder or observed.elder
     if other:
-        message = f"job {other} uses machine {machine.metadata.name}; this one follows it"
+        message = f"Waiting for Job {other}, which uses Machine {machine.metadata.name}."
         return jobstatus.held_up(observed.job, "MachineBusy", message)
     annotations = {ANNOTATION_CLAIM: claim_of(observed.job)}
     if address := bmc_address.to_record(machine):
@@ -152,36 +151,36 @@ def _claim(observed: JobObserved, machine: Machine, now: datetime) -> Decision:
 
 def _without_password(job: Job, problem: str) -> Decision:
     if job.status.start_time is None:
-        return jobstatus.held_up(job, Trouble.ADDRESS, problem)
-    return waits(Trouble.ADDRESS, problem, jobstatus.progress(job, problem))
+        return jobstatus.held_up(job, BmcProblem.ADDRESS, problem)
+    return waits(BmcProblem.ADDRESS, problem, jobstatus.progress(job, problem))
 
 
 def _next(observed: JobObserved, machine: Machine, now: datetime) -> Decision:
-    """Follow the Task at work, or make the next."""
+    """Follow the running Task, or create the next one."""
     job = observed.job
     last = max(observed.tasks, default=-1)
     if last >= 0:
         task = observed.tasks[last]
         failure = taskstatus.condition(task, TaskConditionType.FAILED)
         if taskstatus.has_failed(task) and failure is not None:
-            return jobstatus.failed(job, f"task {'/'.join(task.key)} failed: {failure.message or 'no reason given'}")
+            return jobstatus.failed(job, f"Task {'/'.join(task.key)} failed: {failure.message or 'no reason given'}")
         if not taskstatus.has_completed(task):
-            return _follows(observed, task)
+            return _wait_for_task(observed, task)
     if last + 1 >= len(job.spec.tasks):
         return jobstatus.completed(job, now)
     stranger = observed.strangers.get(last + 1)
     if stranger is not None:
-        gone = None if is_deleting(stranger) else delete(TASK, stranger)
-        message = f"task {stranger.metadata.name} of an earlier job is being deleted"
-        return waits("TaskNameTaken", message, gone)
+        deletion = None if is_deleting(stranger) else delete(TASK, stranger)
+        message = f"Task {stranger.metadata.name} of an earlier Job is being deleted."
+        return waits("TaskNameTaken", message, deletion)
     return do(_creation(job, machine, last + 1))
 
 
-def _follows(observed: JobObserved, task: Task) -> Decision:
-    held_up = taskstatus.condition(task, TaskConditionType.COMPLETED)
-    message = f"task {task.metadata.name}: {held_up.message}" if held_up is not None and held_up.message else ""
+def _wait_for_task(observed: JobObserved, task: Task) -> Decision:
+    blocked = taskstatus.condition(task, TaskConditionType.COMPLETED)
+    message = f"Task {task.metadata.name}: {blocked.message}" if blocked is not None and blocked.message else ""
     write = jobstatus.progress(observed.job, message)
-    return waits("TaskRunning", message or f"task {task.metadata.name} is not completed", write)
+    return waits("TaskRunning", message or f"Waiting for Task {task.metadata.name}.", write)
 
 
 def _creation(job: Job, machine: Machine, place: int) -> Action:
@@ -215,13 +214,15 @@ def _creation(job: Job, machine: Machine, place: int) -> Action:
 
 def _holder(cache: Cache, job: Job, machine: Machine) -> str:
     claim = machine.metadata.annotations.get(ANNOTATION_CLAIM, "")
-    waiting = cache.indexed(JOBS_BY_MACHINE, "/".join(machine.key))
-    return next((one.metadata.name for one in waiting if claim_of(one) == claim and one.key != job.key), "")
+    queued = cache.indexed(JOBS_BY_MACHINE, "/".join(machine.key))
+    return next((other.metadata.name for other in queued if claim_of(other) == claim and other.key != job.key), "")
 
 
 def _elder(cache: Cache, job: Job) -> str:
-    waiting = cache.indexed(JOBS_BY_MACHINE, "/".join(machine_key(job)))
-    eldest = min((one for one in waiting if not is_deleting(one) and not _is_disabled(one)), key=_age, default=job)
+    queued = cache.indexed(JOBS_BY_MACHINE, "/".join(machine_key(job)))
+    eldest = min(
+        (other for other in queued if not is_deleting(other) and not _is_disabled(other)), key=_age, default=job
+    )
     return eldest.metadata.name if _age(eldest) < _age(job) else ""
 
 

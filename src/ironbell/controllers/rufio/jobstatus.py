@@ -1,6 +1,6 @@
-"""A Job's status: whether it has begun or ended, and how it is written down.
+"""The status of a Job.
 
-Before a Job may begin, its condition `Running` is False and says what it waits for.
+Until a Job starts, its condition `Running` is False, and the message names what it waits for.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller/job.go.
 """
@@ -19,29 +19,29 @@ MESSAGE_LIMIT: Final = 2048
 
 
 def is_finished(job: Job) -> bool:
-    """Whether the Job has ended, well or not."""
+    """Return whether the Job has completed or failed."""
     ends = (JobConditionType.COMPLETED, JobConditionType.FAILED)
     return any(c.type in ends and c.status == "True" for c in job.status.conditions)
 
 
 def began(job: Job, now: datetime) -> MergePatch:
-    """The Job has its Machine."""
+    """Record that the Job has claimed its Machine and runs."""
     status = {"conditions": _with(job, JobConditionType.RUNNING, "True", ""), "startTime": rfc3339(now)}
     return patch_status(JOB, job, status)
 
 
 def progress(job: Job, message: str) -> MergePatch | None:
-    """Say what the running Job is held up by; None when it says so already."""
-    return _changed(job, "True", message)
+    """Report what the running Job waits for; None if the condition has this message already."""
+    return _running(job, "True", message)
 
 
 def held_up(job: Job, reason: str, message: str) -> Decision:
-    """Say why the Job has not begun."""
-    return wait(reason, message, _changed(job, "False", message))
+    """Report why the Job has not started."""
+    return wait(reason, message, _running(job, "False", message))
 
 
 def failed(job: Job, message: str) -> Decision:
-    """End the Job with what went wrong."""
+    """Fail the Job."""
     status = {"conditions": _with(job, JobConditionType.FAILED, "True", message)}
     return do(
         patch_status(JOB, job, status),
@@ -50,17 +50,17 @@ def failed(job: Job, message: str) -> Decision:
 
 
 def completed(job: Job, now: datetime) -> Decision:
-    """End the Job well."""
+    """Complete the Job."""
     status = {"conditions": _with(job, JobConditionType.COMPLETED, "True", ""), "completionTime": rfc3339(now)}
     count = len(job.spec.tasks)
-    message = "the operation is done" if count == 1 else f"all {count} operations are done"
+    message = "Completed the operation." if count == 1 else f"Completed all {count} operations."
     return do(
         patch_status(JOB, job, status),
         emit(JOB, job, reason="JobCompleted", message=message),
     )
 
 
-def _changed(job: Job, running: str, message: str) -> MergePatch | None:
+def _running(job: Job, running: str, message: str) -> MergePatch | None:
     conditions = _with(job, JobConditionType.RUNNING, running, message)
     return (
         patch_status(JOB, job, {"conditions": conditions}) if conditions != to_builtin(job.status.conditions) else None
@@ -68,7 +68,7 @@ def _changed(job: Job, running: str, message: str) -> MergePatch | None:
 
 
 def _with(job: Job, kind: JobConditionType, status: str, message: str) -> list[dict[str, str]]:
-    """All conditions with this one set; what `Running` was held up by is no news any more then."""
+    """All conditions with this one set. Messages of the others are removed, because they are outdated."""
     new = JobCondition(type=kind, status=status, message=message[:MESSAGE_LIMIT])
     others = [JobCondition(type=c.type, status=c.status) for c in job.status.conditions if c.type != kind]
     plain: list[dict[str, str]] = to_builtin([*others, new])

@@ -1,10 +1,10 @@
-"""The controller of Machines: is the BMC there, and is the machine behind it on?
+"""The controller of Machines: reports whether the BMC can be reached and whether the server is powered on.
 
-The power state is a fact, asked every half hour, sooner while the BMC does not answer, at once when the connection, its
-Secret or the power itself (by a Task) was changed. A wrong password is tried once per half hour and with every change
-of the Secret: more would lock the account. A Task whose login is accepted ends that wait.
+The power state is a fact. It is queried every half hour, sooner while the BMC does not respond, and at once when the
+connection, its Secret or the power itself (by a Task) has changed. A wrong password is tried once per half hour and
+with every change of the Secret: more would lock the account. A Task whose login is accepted ends that wait.
 
-Before a password is sent for the first time, the address that it goes to is recorded (`provisioner.bmc_address`).
+Before a password is sent for the first time, the BMC's address is recorded (`provisioner.bmc_address`).
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller/machine.go.
 """
@@ -25,12 +25,11 @@ from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError
-from ironbell.bmc.driver import Trouble, trouble_of
+from ironbell.bmc.driver import BmcProblem, problem_of
 from ironbell.contract.servers.ineffective import FIELDS_WITHOUT_EFFECT, listed, of_connection
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
-from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE
-from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, target_of
+from ironbell.controllers.rufio.target import USE_TIMEOUT_S, PowerOf, Target, secret_keys, target_of
 from ironbell.kube.decision import Decision, Emit, Fact, Key, Need, do, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
@@ -40,7 +39,7 @@ from ironbell.provisioner.bmc_address import ADDRESS, pin_of, to_record
 
 POWER_INTERVAL_S: Final = 1800.0
 UNREACHABLE_INTERVAL_S: Final = 60.0
-"""A BMC that does not answer is asked with growing delays up to this."""
+"""Largest delay between queries of a BMC that does not respond."""
 MESSAGE_LIMIT: Final = 1024
 
 BY_SECRET: Final = Index(
@@ -60,15 +59,15 @@ TASKS_BY_MACHINE: Final = Index(TASK, "rufio-machine", _machine_names)
 
 @dataclass(frozen=True, slots=True)
 class MachineObserved:
-    """A Machine, and what is known of its power state."""
+    """A Machine and its power state."""
 
     machine: Machine
     target: Target
     power: Fact[PowerState] | None = None
     changed_at: datetime | None = None
-    """When a Task last changed the power, or may have; not before the Machine itself was created."""
+    """Time of the last possible change of the power by a Task; at least the creation time of the Machine."""
     accepted_at: datetime | None = None
-    """When the BMC last accepted an operation of a Task."""
+    """Time at which the BMC last accepted an operation of a Task."""
 
 
 def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
@@ -81,7 +80,7 @@ def _of_task(task: Task, _cache: Cache) -> Iterable[Key]:
 
 
 def _reported_by(task: Task) -> tuple[str | None, ...]:
-    """What a Task reports about the BMC; most of its writes are about the Task itself."""
+    """The part of a Task that concerns the BMC; most of its writes concern the Task itself."""
     annotations = task.metadata.annotations
     return annotations.get(ANNOTATION_MACHINE), annotations.get(ANNOTATION_ATTEMPT)
 
@@ -91,7 +90,7 @@ def _latest(moments: Iterable[datetime | None]) -> datetime | None:
 
 
 class MachineReconciler:
-    """Keeps `Contactable` and the power state of a Machine true."""
+    """Keeps the condition `Contactable` and the power state of a Machine up to date."""
 
     name = "rufio-machine"
     declaration = Declaration(
@@ -120,71 +119,70 @@ class MachineReconciler:
     def decide(self, observed: MachineObserved, now: datetime) -> Decision:
         machine, power = observed.machine, observed.power
         if ANNOTATION_DISABLED in machine.metadata.annotations:
-            return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
+            return wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
         address = to_record(machine)
         if address:
             return do(patch(MACHINE, machine, {"metadata": {"annotations": {ADDRESS: address}}}, locked=True))
-        query = PowerOf(observed.target)
-        ask = Need(query, self._interval_s, observed.changed_at, USE_TIMEOUT_S)
-        if power is None or (power.error is None and power.value is None) or _is_from_before(power, machine):
-            return wait("Asking", "the power state is being asked", needs=[ask])
+        need = Need(PowerOf(observed.target), self._interval_s, observed.changed_at, USE_TIMEOUT_S)
+        if power is None or (power.error is None and power.value is None) or _precedes(power, machine):
+            return wait("Asking", "Querying the power state.", needs=[need])
         if power.error is not None:
             return self._unreachable(observed, power.error, power.error_at or now, now)
         if not power.fresh(now, self._interval_s, observed.changed_at):
-            return wait("Asking", "the power state is being asked anew", needs=[ask])
+            return wait("Asking", "Querying the power state again.", needs=[need])
         status = _with_ineffective(_contactable(machine.status, True, "", now), machine, now)
         status = msgspec.structs.replace(status, power_state=power.value or PowerState.UNKNOWN)
         return do(
             status_change(MACHINE, machine, machine.status, status),
-            _told(machine, True, "Contactable", f"the BMC answers, power is {power.value}"),
-            needs=[ask],
+            _contact_event(machine, True, "Contactable", f"The BMC responds again. The power is {power.value}."),
+            needs=[need],
         )
 
     def _unreachable(
         self, observed: MachineObserved, error: IronbellError, failed_at: datetime, now: datetime
     ) -> Decision:
-        machine, trouble = observed.machine, trouble_of(error)
-        ineffective = of_connection(machine.spec.connection) if trouble is Trouble.UNREACHABLE else []
+        machine, problem = observed.machine, problem_of(error)
+        ineffective = of_connection(machine.spec.connection) if problem is BmcProblem.UNREACHABLE else []
         remedy = f"; {listed(ineffective)}" if ineffective else ""
-        message = f"{trouble}: {error.message}{remedy}"[:MESSAGE_LIMIT]
+        message = f"{problem}: {error.message}{remedy}"[:MESSAGE_LIMIT]
         status = _with_ineffective(_contactable(machine.status, False, message, now), machine, now)
         status = msgspec.structs.replace(status, power_state=PowerState.UNKNOWN)
         actions = (
             status_change(MACHINE, machine, machine.status, status),
-            _told(machine, False, trouble, error.message[:MESSAGE_LIMIT]),
+            _contact_event(machine, False, problem, error.message[:MESSAGE_LIMIT]),
         )
-        if trouble in (Trouble.CREDENTIALS, Trouble.ADDRESS):
-            return wait(trouble, error.message, *actions)
+        if problem in (BmcProblem.CREDENTIALS, BmcProblem.ADDRESS):
+            return wait(problem, error.message, *actions)
         left_s = self._interval_s - (now - failed_at).total_seconds()
         has_entered = observed.accepted_at is not None and observed.accepted_at > failed_at
-        if trouble is Trouble.AUTHENTICATION and left_s > 0 and not has_entered:
-            return wait(trouble, error.message, *actions, requeue_after_s=left_s)
+        if problem is BmcProblem.AUTHENTICATION and left_s > 0 and not has_entered:
+            return wait(problem, error.message, *actions, requeue_after_s=left_s)
         again = Need(PowerOf(observed.target), min(UNREACHABLE_INTERVAL_S, self._interval_s), timeout_s=USE_TIMEOUT_S)
-        return wait(trouble, error.message, *actions, needs=[again])
+        return wait(problem, error.message, *actions, needs=[again])
 
 
 def created(obj: Resource) -> datetime | None:
-    """When the object was created: what a BMC answered before that was answered to somebody else."""
+    """Creation time of the object. Older facts were queried for another object."""
     since = obj.metadata.creation_timestamp
     return parse_rfc3339(since) if since else None
 
 
-def _is_from_before(power: Fact[PowerState], machine: Machine) -> bool:
-    """Whether it is the error of an attempt for a deleted Machine of the same name."""
+def _precedes(power: Fact[PowerState], machine: Machine) -> bool:
+    """Return whether the error is of a query for a deleted Machine of the same name."""
     since = created(machine)
     return power.error_at is not None and since is not None and power.error_at < since
 
 
 def contactable(machine: Machine) -> MachineCondition | None:
-    """The condition `Contactable`, if there is one."""
+    """The condition `Contactable`, or None."""
     return next((c for c in machine.status.conditions if c.type == MachineConditionType.CONTACTABLE), None)
 
 
 def _with_ineffective(status: MachineStatus, machine: Machine, now: datetime) -> MachineStatus:
-    """The status with the condition that lists fields without effect, or without it where there are none."""
-    found = of_connection(machine.spec.connection)
-    if found:
-        return _with(status, FIELDS_WITHOUT_EFFECT, True, listed(found), now)
+    """The status with a condition that lists fields without effect, or without the condition if all have effect."""
+    ineffective = of_connection(machine.spec.connection)
+    if ineffective:
+        return _with(status, FIELDS_WITHOUT_EFFECT, True, listed(ineffective), now)
     others = [condition for condition in status.conditions if condition.type != FIELDS_WITHOUT_EFFECT]
     return msgspec.structs.replace(status, conditions=others)
 
@@ -194,7 +192,7 @@ def _contactable(status: MachineStatus, value: bool, message: str, now: datetime
 
 
 def _with(status: MachineStatus, kind: str, value: bool, message: str, now: datetime) -> MachineStatus:
-    """The status with the condition set; `lastUpdateTime` is when its status last changed."""
+    """The status with the condition set; `lastUpdateTime` is the time of the last change of the condition's status."""
     old = next((c for c in status.conditions if c.type == kind), None)
     since = old.last_update_time if old is not None and old.status == str(value) else None
     new = MachineCondition(type=kind, status=str(value), last_update_time=since or rfc3339(now), message=message)
@@ -202,8 +200,8 @@ def _with(status: MachineStatus, kind: str, value: bool, message: str, now: date
     return msgspec.structs.replace(status, conditions=[*others, new] if old is None else others)
 
 
-def _told(machine: Machine, value: bool, reason: str, message: str) -> Emit | None:
-    """An event when a BMC goes or comes back, or fails for another reason; nothing for one that answers at first."""
+def _contact_event(machine: Machine, value: bool, reason: str, message: str) -> Emit | None:
+    """An event if the BMC stops or resumes responding, or fails for another reason; None for a first success."""
     old = contactable(machine)
     if value:
         if old is None or old.status == "True":

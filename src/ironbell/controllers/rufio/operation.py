@@ -1,9 +1,9 @@
-"""What an action asks of a BMC, sorted by what a controller must know to repeat it.
+"""Operations on a BMC, by what a controller must know to repeat them.
 
-* A goal (on, off, soft) is reached when the power state says so; sending it again does no harm.
-* A setting (boot device, virtual media) is done when the BMC accepts it; setting it again does no harm.
-* A pulse (cycle, reset) is done when the BMC accepts it; sending it again interrupts the machine a second time.
-* A question (status) is done when it is answered.
+* A goal (on, off, soft) is completed when the power state is reached; sending it again does no harm.
+* A setting (boot device, virtual media) is completed when the BMC accepts it; sending it again does no harm.
+* A pulse (cycle, reset) is completed when the BMC accepts it; sending it again interrupts the server a second time.
+* A query (status) is completed when the BMC responds.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller/task.go.
 """
@@ -18,12 +18,12 @@ from ironbell.api.bmc.machine import PowerState
 
 
 class Nature(Enum):
-    """What it takes to call an operation done."""
+    """The kinds of operations; see the module."""
 
     GOAL = "goal"
     SETTING = "setting"
     PULSE = "pulse"
-    QUESTION = "question"
+    QUERY = "query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class SetPower:
 
 @dataclass(frozen=True, slots=True)
 class SetBootDevice:
-    """Choose what the machine boots from."""
+    """Choose the device that the server boots from."""
 
     device: str
     persistent: bool
@@ -51,24 +51,24 @@ class SetMedia:
 
 
 @dataclass(frozen=True, slots=True)
-class AskPower:
-    """Say what the power state is."""
+class QueryPower:
+    """Query the power state."""
 
 
-Operation = SetPower | SetBootDevice | SetMedia | AskPower
+Operation = SetPower | SetBootDevice | SetMedia | QueryPower
 
 _GOALS = {PowerAction.ON: PowerState.ON, PowerAction.OFF: PowerState.OFF, PowerAction.SOFT: PowerState.OFF}
 
 
 class UnusableActionError(Exception):
-    """An action that cannot be carried out by anybody; the text names the field."""
+    """An action that no driver can carry out; the message names the field."""
 
 
 def operation_of(action: Action) -> Operation:
-    """What an action of a Task asks for.
+    """The operation that an action of a Task requests.
 
     Raises:
-        UnusableActionError: it asks for nothing, or for something that does not exist.
+        UnusableActionError: the action is empty, or names an operation that does not exist.
     """
     if action.power_action is not None:
         return _power(action.power_action)
@@ -85,21 +85,21 @@ def operation_of(action: Action) -> Operation:
 
 
 def nature_of(operation: Operation) -> Nature:
-    """How the operation is to be treated."""
-    if isinstance(operation, AskPower):
-        return Nature.QUESTION
+    """The nature of an operation."""
+    if isinstance(operation, QueryPower):
+        return Nature.QUERY
     if isinstance(operation, SetPower):
         return Nature.GOAL if operation.action in _GOALS else Nature.PULSE
     return Nature.SETTING
 
 
 def goal_of(operation: Operation) -> PowerState | None:
-    """The power state in which a goal is reached."""
+    """The power state that a goal reaches; None for other operations."""
     return _GOALS.get(operation.action) if isinstance(operation, SetPower) else None
 
 
 def describe(operation: Operation) -> str:
-    """The operation in a few words, for messages. Addresses of media may hold tokens and are left out."""
+    """A short description for messages. Addresses of media may hold tokens and are left out."""
     if isinstance(operation, SetPower):
         return f"power {operation.action}"
     if isinstance(operation, SetBootDevice):
@@ -113,11 +113,13 @@ def _power(name: str) -> Operation:
     try:
         action = PowerAction(name)
     except ValueError:
-        raise UnusableActionError(f"spec.task.powerAction {name!r} is unknown; use {', '.join(PowerAction)}") from None
-    return AskPower() if action is PowerAction.STATUS else SetPower(action)
+        raise UnusableActionError(
+            f"spec.task.powerAction {name!r} is not valid; use {', '.join(PowerAction)}"
+        ) from None
+    return QueryPower() if action is PowerAction.STATUS else SetPower(action)
 
 
 def _boot_device(device: str, *, persistent: bool, efi_boot: bool) -> SetBootDevice:
     if not device:
-        raise UnusableActionError("spec.task: the boot device is empty; name one, such as pxe or disk")
+        raise UnusableActionError("spec.task: the boot device is empty; set it, for example to pxe or disk")
     return SetBootDevice(device, persistent, efi_boot)

@@ -1,7 +1,7 @@
-"""Secrets of BMCs: watched for changes without their contents, and read at the moment they are used.
+"""Secrets of BMCs: watched for changes without their contents, and read when they are used.
 
-The model has no data, so that informers, observed values and logs cannot hold what is secret. Credentials are fetched
-from the API when a session is opened and kept by that session alone.
+The model has no data, so that informers, observed values and logs cannot hold secrets. Credentials are read from the
+API when a session is opened, and only that session keeps them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ironbell.kube.decision import Key
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What opens a BMC. Its text form hides everything."""
+    """Credentials of a BMC. Their text form hides everything."""
 
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     ca_certificate: str = field(default="", repr=False)
-    """PEM; empty where the system's authorities count."""
+    """PEM; empty for the authorities of the operating system."""
 
 
 class _Contents(msgspec.Struct, gc=False):
@@ -39,19 +39,19 @@ _decoder = msgspec.json.Decoder(_Contents)
 
 
 def references(connection: Connection, namespace: str) -> list[Key]:
-    """(namespace, name) of the Secrets that a connection depends on; without a namespace it is the object's own."""
-    found: list[SecretReference] = [connection.auth_secret_ref] if connection.auth_secret_ref else []
+    """Keys of the Secrets that a connection depends on. `namespace` is for references without a namespace."""
+    secrets: list[SecretReference] = [connection.auth_secret_ref] if connection.auth_secret_ref else []
     rpc = connection.provider_options.rpc if connection.provider_options else None
     if rpc is not None and rpc.hmac is not None:
-        found += [one for several in rpc.hmac.secrets.values() for one in several]
-    return [(one.namespace or namespace, one.name) for one in found if one.name]
+        secrets += [secret for several in rpc.hmac.secrets.values() for secret in several]
+    return [(secret.namespace or namespace, secret.name) for secret in secrets if secret.name]
 
 
 async def read_credentials(api: Api, connection: Connection, namespace: str) -> Credentials:
-    """The contents of the Secret that the connection names; empty where it names none.
+    """Read the Secret that the connection names; without one, the credentials are empty.
 
     Raises:
-        CredentialsError: there is no such Secret, or keys are missing in it.
+        CredentialsError: the Secret does not exist, or lacks keys.
     """
     reference = connection.auth_secret_ref
     if reference is None or not reference.name:
@@ -77,5 +77,5 @@ def _text(contents: dict[str, str], key: str, where: Key) -> str:
     try:
         return b64decode(contents[key], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        message = f"secret {where[0]}/{where[1]}: the value of {key} is no base64 of UTF-8 text"
+        message = f"secret {where[0]}/{where[1]}: the value of {key} is not valid base64 of UTF-8 text"
         raise CredentialsError(message) from None

@@ -1,11 +1,11 @@
-"""The next step of a Task whose time is not over, by the nature of its operation.
+"""The next step of a Task that has not timed out, by the nature of its operation.
 
-Every decision here is about what is known: the power state with the moment it was asked for, and the stored attempt.
+Decisions use the power state with the time of its query, and the stored attempt.
 
-* A goal is looked at first; it is sent only while it is not reached, and again when it was accepted long ago or its
-  outcome is unknown.
+* A goal is sent only while the power state differs; it is sent again if the BMC accepted it long ago, or if its outcome
+  is unknown.
 * A setting is sent until it is accepted.
-* A pulse is sent once. When nobody knows whether it happened, an annotation says whether to fail or to try again.
+* A pulse is sent once. If its outcome is unknown, an annotation selects whether the Task fails or sends it again.
 """
 
 from __future__ import annotations
@@ -20,38 +20,37 @@ from ironbell.api.bmc.machine import PowerState
 from ironbell.api.bmc.task import Task
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError
-from ironbell.bmc.driver import Trouble, trouble_of
+from ironbell.bmc.driver import BmcProblem, problem_of
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio import taskstatus
 from ironbell.controllers.rufio.attempt import Attempt
-from ironbell.controllers.rufio.limits import EFFECT_TIMEOUT_S, USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_ON_UNKNOWN
 from ironbell.controllers.rufio.operation import Nature, Operation, SetPower, describe, goal_of, nature_of
-from ironbell.controllers.rufio.target import PowerOf, Target
+from ironbell.controllers.rufio.target import EFFECT_TIMEOUT_S, USE_TIMEOUT_S, PowerOf, Target
 from ironbell.kube.decision import Decision, Effect, Fact, Need, do, wait
 
 OPERATE: Final = "bmc-operate"
 
-FIRST_LOOK_S: Final = 30.0
-"""Largest delay between questions to a BMC that does not answer."""
+QUERY_DELAY_MAX_S: Final = 30.0
+"""Largest delay between queries of a BMC that does not respond."""
 POLL_S: Final = 3.0
-"""How often a goal that was sent is looked at."""
+"""Interval between queries of the power state after a goal was sent."""
 SEND_AGAIN_S: Final = 60.0
-"""After how long a goal that was accepted and is not reached is sent again: a BMC may forget."""
+"""Delay after which a goal that was accepted and is not reached is sent again: a BMC may lose it."""
 UNKNOWN_AGAIN_S: Final = 15.0
-"""After how long a goal whose outcome is unknown is sent again."""
+"""Delay after which a goal whose outcome is unknown is sent again."""
 RETRY_MAX_S: Final = 60.0
 LOGINS: Final = 3
-"""Logins that may be refused before the Task gives up: more would lock the account."""
+"""Rejected logins after which the Task fails: more would lock the account."""
 LOGIN_DELAY_S: Final = 10.0
 
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
-_HOPELESS = (Trouble.REFUSED, Trouble.CERTIFICATE, Trouble.ADDRESS)
+_HOPELESS = (BmcProblem.REJECTED, BmcProblem.CERTIFICATE, BmcProblem.ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskObserved:
-    """A Task, its BMC, its last attempt, and what is known of the power state."""
+    """A Task, its BMC, its last attempt, and the power state."""
 
     task: Task
     target: Target = field(default_factory=lambda: Target("", "{}"))
@@ -70,7 +69,7 @@ class Operate:
 
 
 def next_step(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
-    """What to do about an operation that is not done yet."""
+    """Decide the next step of an operation that has not completed."""
     return _STEPS[nature_of(operation)](observed, operation, now)
 
 
@@ -81,37 +80,37 @@ def _goal(observed: TaskObserved, operation: Operation, now: datetime) -> Decisi
         settled = attempts.store(observed.task, attempts.settled(attempt, now)) if attempt.started else None
         return do(settled, taskstatus.completed(observed.task, "", now))
     if state is None:
-        return _no_answer(observed, need, now)
+        return _unknown_power(observed, need, now)
     due = _goal_due(attempt, operation)
-    if attempt.failed and attempt.trouble != Trouble.OUTCOME_UNKNOWN:
+    if attempt.failed and attempt.problem != BmcProblem.OUTCOME_UNKNOWN:
         return _again(observed, operation, now)
     if due is not None and now >= due:
         return _send(observed, operation, now)
-    message = f"{describe(operation)} was sent, power is {state}"
+    message = f"{describe(operation)} was sent, and the power is {state}"
     left_s = (due - now).total_seconds() if due is not None else None
-    held_up = taskstatus.held_up(observed.task, attempt.trouble, attempt.message) if attempt.failed else None
+    held_up = taskstatus.held_up(observed.task, attempt.problem, attempt.message) if attempt.failed else None
     return wait("PowerStateNotReached", message, held_up, needs=[need], requeue_after_s=left_s)
 
 
 def _setting(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
     attempt = observed.attempt
-    if attempt.ended:
+    if attempt.accepted:
         return do(taskstatus.completed(observed.task, "", now))
-    if attempt.failed and attempt.trouble != Trouble.OUTCOME_UNKNOWN:
+    if attempt.failed and attempt.problem != BmcProblem.OUTCOME_UNKNOWN:
         return _again(observed, operation, now)
     return _send(observed, operation, now)
 
 
 def _pulse(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
     attempt = observed.attempt
-    if attempt.ended:
+    if attempt.accepted:
         return do(taskstatus.completed(observed.task, "", now))
-    if attempt.is_unknown or attempt.trouble == Trouble.OUTCOME_UNKNOWN:
+    if attempt.is_unknown or attempt.problem == BmcProblem.OUTCOME_UNKNOWN:
         if observed.task.metadata.annotations.get(ANNOTATION_ON_UNKNOWN) == "retry":
             return _send(observed, operation, now)
         message = (
-            f"nobody knows whether {describe(operation)} happened: {attempt.message or 'its controller was restarted'};"
-            f" look at the machine and make a new Job, or annotate Jobs with {ANNOTATION_ON_UNKNOWN}: retry"
+            f"the outcome of {describe(operation)} is unknown: {attempt.message or 'the controller was restarted'};"
+            f" check the server and create a new Job, or annotate Jobs with {ANNOTATION_ON_UNKNOWN}: retry"
         )
         return taskstatus.failed(observed.task, message)
     if attempt.failed:
@@ -123,15 +122,15 @@ def _query(observed: TaskObserved, _operation: Operation, now: datetime) -> Deci
     need = _power_need(observed)
     state = _reading(observed.power, need, now)
     if state is None:
-        return _no_answer(observed, need, now)
-    return do(taskstatus.completed(observed.task, f"power is {state}", now))
+        return _unknown_power(observed, need, now)
+    return do(taskstatus.completed(observed.task, f"The power is {state}.", now))
 
 
 _STEPS: Final[dict[Nature, Callable[[TaskObserved, Operation, datetime], Decision]]] = {
     Nature.GOAL: _goal,
     Nature.SETTING: _setting,
     Nature.PULSE: _pulse,
-    Nature.QUESTION: _query,
+    Nature.QUERY: _query,
 }
 
 
@@ -149,9 +148,9 @@ def _send(observed: TaskObserved, operation: Operation, now: datetime) -> Decisi
 
 
 def _again(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
-    """After a failure: send again when its time has come, or give up."""
+    """Send an operation again when its delay has passed, or fail the Task."""
     attempt, message = observed.attempt, observed.attempt.message
-    if attempt.trouble in _HOPELESS or _is_locking(attempt):
+    if attempt.problem in _HOPELESS or _is_locking(attempt):
         return taskstatus.failed(observed.task, message)
     if attempt.failures == 0:
         return _send(observed, operation, now)
@@ -159,40 +158,40 @@ def _again(observed: TaskObserved, operation: Operation, now: datetime) -> Decis
     due = parse_rfc3339(attempt.failed) + timedelta(seconds=delay_s)
     if now >= due:
         return _send(observed, operation, now)
-    held_up = taskstatus.held_up(observed.task, attempt.trouble, message)
-    return wait(attempt.trouble, message, held_up, requeue_after_s=(due - now).total_seconds())
+    held_up = taskstatus.held_up(observed.task, attempt.problem, message)
+    return wait(attempt.problem, message, held_up, requeue_after_s=(due - now).total_seconds())
 
 
-def _no_answer(observed: TaskObserved, need: Need[PowerState], now: datetime) -> Decision:
-    """Nothing is known of the power state: wait for the answer, or see why there is none."""
+def _unknown_power(observed: TaskObserved, need: Need[PowerState], now: datetime) -> Decision:
+    """Wait for the power state, or handle the error of its query."""
     fact = observed.power
     if fact is None or fact.error is None:
-        return wait("AskingPower", "the power state is being asked", needs=[need])
-    trouble, message = trouble_of(fact.error), fact.error.message
-    if trouble in _HOPELESS:
+        return wait("AskingPower", "Querying the power state.", needs=[need])
+    problem, message = problem_of(fact.error), fact.error.message
+    if problem in _HOPELESS:
         return taskstatus.failed(observed.task, message)
-    held_up = taskstatus.held_up(observed.task, trouble, message)
-    if trouble is Trouble.AUTHENTICATION:
-        return _login_refused(observed, need, fact.error, fact.error_at or now, now)
-    if trouble is Trouble.CREDENTIALS:
-        return wait(trouble, message, held_up)
-    return wait(trouble, message, held_up, needs=[need])
+    held_up = taskstatus.held_up(observed.task, problem, message)
+    if problem is BmcProblem.AUTHENTICATION:
+        return _login_rejected(observed, need, fact.error, fact.error_at or now, now)
+    if problem is BmcProblem.CREDENTIALS:
+        return wait(problem, message, held_up)
+    return wait(problem, message, held_up, needs=[need])
 
 
-def _login_refused(
+def _login_rejected(
     observed: TaskObserved, need: Need[PowerState], error: IronbellError, at: datetime, now: datetime
 ) -> Decision:
-    """Count the login, and try again only after a while."""
+    """Count the rejected login, and query again only after a delay."""
     attempt = observed.attempt
-    if not attempt.login_refused or parse_rfc3339(attempt.login_refused) < at:
-        return do(attempts.store(observed.task, attempts.login_refused(attempt, at)))
+    if not attempt.login_rejected or parse_rfc3339(attempt.login_rejected) < at:
+        return do(attempts.store(observed.task, attempts.login_rejected(attempt, at)))
     if _is_locking(attempt):
         return taskstatus.failed(observed.task, error.message)
     left_s = LOGIN_DELAY_S * attempt.logins - (now - at).total_seconds()
-    held_up = taskstatus.held_up(observed.task, Trouble.AUTHENTICATION, error.message)
+    held_up = taskstatus.held_up(observed.task, BmcProblem.AUTHENTICATION, error.message)
     if left_s <= 0:
-        return wait(Trouble.AUTHENTICATION, error.message, held_up, needs=[need])
-    return wait(Trouble.AUTHENTICATION, error.message, held_up, requeue_after_s=left_s)
+        return wait(BmcProblem.AUTHENTICATION, error.message, held_up, needs=[need])
+    return wait(BmcProblem.AUTHENTICATION, error.message, held_up, requeue_after_s=left_s)
 
 
 def _is_locking(attempt: Attempt) -> bool:
@@ -203,23 +202,23 @@ def _power_need(observed: TaskObserved) -> Need[PowerState]:
     attempt = observed.attempt
     query = PowerOf(observed.target)
     if attempt.started and not attempt.failed:
-        return Need(query, POLL_S, parse_rfc3339(attempt.ended or attempt.started), USE_TIMEOUT_S)
-    return Need(query, FIRST_LOOK_S, taskstatus.started(observed.task), USE_TIMEOUT_S)
+        return Need(query, POLL_S, parse_rfc3339(attempt.accepted or attempt.started), USE_TIMEOUT_S)
+    return Need(query, QUERY_DELAY_MAX_S, taskstatus.started(observed.task), USE_TIMEOUT_S)
 
 
 def _reading(power: Fact[PowerState] | None, need: Need[PowerState], now: datetime) -> PowerState | None:
-    """The power state, if it is known well enough and the last question was answered."""
+    """The power state, if it is fresh enough and the last query succeeded."""
     if power is None or power.error is not None or not power.fresh(now, need.max_age_s, need.newer_than):
         return None
     return power.value
 
 
 def _goal_due(attempt: Attempt, operation: Operation) -> datetime | None:
-    """From when on a goal that is not reached is to be sent (again); None for never."""
+    """The time at which a goal that is not reached is sent (again); None for never."""
     if not attempt.started:
         return _EVER
-    if not attempt.ended:
+    if not attempt.accepted:
         return parse_rfc3339(attempt.started) + timedelta(seconds=UNKNOWN_AGAIN_S)
     if isinstance(operation, SetPower) and operation.action is PowerAction.SOFT:
         return None
-    return parse_rfc3339(attempt.ended) + timedelta(seconds=SEND_AGAIN_S)
+    return parse_rfc3339(attempt.accepted) + timedelta(seconds=SEND_AGAIN_S)

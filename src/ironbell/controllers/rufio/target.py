@@ -1,14 +1,14 @@
-"""Which BMC is meant, with which connection and which version of its Secrets; and the question for its power state.
+"""Targets of queries and operations: a BMC with its connection and the versions of its Secrets; queries and timeouts.
 
-A target is a value: another connection or a corrected Secret makes another target, so that a question that failed is
-asked anew at once, and a session that was opened with old credentials is not used any more.
+A target is a value: a changed connection or Secret is another target, so that a failed query is repeated at once, and a
+session with old credentials is no longer used. Slow BMCs need up to 30 s for a single response.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -21,21 +21,36 @@ from ironbell.kube.decision import Query
 from ironbell.kube.reconciler import Cache
 from ironbell.provisioner.bmc_address import Pin
 
+TURN_TIMEOUT_S: Final = 60.0
+"""Waiting for other calls to the same BMC."""
+CONNECT_TIMEOUT_S: Final = 60.0
+"""A login, and the first requests of a driver."""
+CALL_TIMEOUT_S: Final = 75.0
+"""One query or operation, including the requests that a driver sends before it."""
+INVENTORY_CALL_TIMEOUT_S: Final = 300.0
+"""The inventory of a server, which takes dozens of requests."""
+CLOSE_TIMEOUT_S: Final = 5.0
+USE_TIMEOUT_S: Final = TURN_TIMEOUT_S + CALL_TIMEOUT_S + CONNECT_TIMEOUT_S + CALL_TIMEOUT_S
+"""A call in all, including the second attempt after the session had expired."""
+INVENTORY_TIMEOUT_S: Final = TURN_TIMEOUT_S + CONNECT_TIMEOUT_S + 2 * INVENTORY_CALL_TIMEOUT_S
+EFFECT_TIMEOUT_S: Final = USE_TIMEOUT_S + 15.0
+"""A little more, so that the outcome can be stored."""
+
 _decoder = msgspec.json.Decoder(Connection)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One BMC as one connection reaches it."""
+    """A BMC as one connection reaches it."""
 
     namespace: str
-    """Where Secrets are that the connection names without a namespace."""
+    """Namespace of Secrets that the connection names without one."""
     encoded: str = field(repr=False)
-    """The connection as JSON: hashable. It may hold static headers, which are nobody's business."""
+    """The connection as JSON, which is hashable. It may hold static headers, which can be secret."""
     secrets: tuple[str, ...] = ()
-    """resourceVersions of the Secrets, empty for one that does not exist."""
+    """resourceVersions of the Secrets; empty for a Secret that does not exist."""
     pin: Pin | None = None
-    """Where the password may be sent; None if that is not recorded."""
+    """The address to which the password may be sent; None if it is not recorded."""
 
     @property
     def connection(self) -> Connection:
@@ -44,7 +59,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class PowerOf(Query[PowerState]):
-    """The power state of the machine behind a BMC. Who asks accepts no answer from before its own object existed."""
+    """The power state of a server. A reconciler ignores results that are older than its object."""
 
     subject: ClassVar[str] = "the power state"
 
@@ -53,22 +68,22 @@ class PowerOf(Query[PowerState]):
 
 @dataclass(frozen=True, slots=True)
 class InventoryOf(Query[Inventory]):
-    """The parts of the machine behind a BMC."""
+    """The hardware of a server."""
 
     subject: ClassVar[str] = "the inventory of the server"
 
     target: Target
     uid: str
-    """Of the bmc Machine. Who asks accepts no answer from before its own object existed."""
+    """UID of the bmc Machine. A reconciler ignores results that are older than its object."""
 
 
 def target_of(connection: Connection, namespace: str, cache: Cache, pin: Pin | None = None) -> Target:
-    """The target of a connection, as the caches know its Secrets; `pin` is where its password may be sent."""
+    """The target of a connection, with the cached versions of its Secrets; its password is sent to `pin` only."""
     secrets = [cache.get(SECRET_METADATA, *key) for key in references(connection, namespace)]
     versions = tuple(secret.metadata.resource_version if secret is not None else "" for secret in secrets)
     return Target(namespace, msgspec.json.encode(connection).decode(), versions, pin)
 
 
 def secret_keys(connection: Connection | None, namespace: str) -> Sequence[str]:
-    """Index values under which an object with a connection is found when a Secret changes."""
+    """Index values of an object with a connection, by which changed Secrets find it."""
     return ["/".join(key) for key in references(connection, namespace)] if connection is not None else []

@@ -1,8 +1,8 @@
-"""The controller of Tasks: one operation on one BMC, done once, with its outcome known.
+"""The controller of Tasks: one operation on one BMC, carried out once, with a known outcome.
 
-Before an operation is sent, an attempt is stored on the Task; its outcome is stored after it. What a crash leaves
-unknown is decided by looking (goals), by doing it again (settings), or by policy (pulses): see `steps`. Connections
-that fail are tried again until the Task's time is over.
+An attempt is stored on the Task before the operation is sent, and its outcome afterwards. An outcome that a crash left
+unknown is resolved by the power state (goals), by sending again (settings), or by policy (pulses): see `steps`. Failed
+connections are retried until the Task times out.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller/task.go.
 """
@@ -42,14 +42,14 @@ def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
 
 
 def _pin(task: Task, cache: Cache) -> Pin | None:
-    """Where the password of the Task's Machine may be sent."""
+    """The address to which the password of the Task's Machine may be sent."""
     namespace, _, name = task.metadata.annotations.get(ANNOTATION_MACHINE, "").partition("/")
     machine = cache.get(MACHINE, namespace, name) if name else None
     return pin_of(machine) if machine is not None else None
 
 
 class TaskReconciler:
-    """Brings one operation to its end."""
+    """Carries out one operation."""
 
     name = "rufio-task"
     declaration = Declaration(
@@ -66,7 +66,7 @@ class TaskReconciler:
         if connection is None or taskstatus.is_finished(task):
             return TaskObserved(task)
         target = target_of(connection, task.metadata.namespace, cache, _pin(task, cache))
-        # how fresh the power state has to be differs from step to step; an error counts for as long as the Task runs
+        # the steps differ in how fresh the power state has to be; an error is used for as long as the Task runs
         power = cache.fact(PowerOf(target), taskstatus.LIMIT_S)
         return TaskObserved(task, target, attempt.known(attempt.read(task), target.secrets), power)
 
@@ -75,13 +75,13 @@ class TaskReconciler:
         if taskstatus.is_finished(task):
             return DONE
         if ANNOTATION_DISABLED in task.metadata.annotations:
-            return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
+            return wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
         try:
             operation = operation_of(task.spec.task)
         except UnusableActionError as error:
             return taskstatus.failed(task, str(error))
         if task.spec.connection is None:
-            return taskstatus.failed(task, "spec.connection is missing; a Job copies it from its Machine")
+            return taskstatus.failed(task, "spec.connection is missing; create a Job, which copies it from its Machine")
         started = taskstatus.started(task)
         if started is None:
             return do(patch_status(TASK, task, {"startTime": rfc3339(now)}))
@@ -98,8 +98,8 @@ def _late(observed: TaskObserved, operation: str) -> str:
         detail = observed.attempt.message
     elif observed.power is not None and observed.power.error is not None:
         detail = observed.power.error.message
-    elif observed.attempt.ended:
-        detail = "the BMC accepted it, but the machine did not follow"
+    elif observed.attempt.accepted:
+        detail = "the BMC accepted the operation, but the power state did not change"
     else:
-        detail = "the BMC did not answer"
-    return f"bmc task timeout: {operation} not done within {taskstatus.LIMIT_S:g} s: {detail}"
+        detail = "the BMC did not respond"
+    return f"bmc task timeout: {operation} did not complete within {taskstatus.LIMIT_S:g} s: {detail}"

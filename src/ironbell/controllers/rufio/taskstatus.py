@@ -1,6 +1,6 @@
-"""A Task's status: when it began, whether it has ended, and how it is written down.
+"""The status of a Task.
 
-While a Task cannot go on, its condition `Completed` is False and says why; upstream's clients look for True only.
+While a Task is blocked, its condition `Completed` is False and has the reason; upstream's clients look for True only.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.kube.decision import Decision, Fields, MergePatch, do, emit, patch_status
 
 LIMIT_S: Final = 600.0
-"""How long a Task may take from its start, waiting for its BMC included."""
+"""Timeout of a Task from its start, including the time in which it waits for its BMC."""
 MESSAGE_LIMIT: Final = 1024
 
 
 def condition(task: Task, kind: TaskConditionType) -> TaskCondition | None:
-    """The condition of this type, if there is one."""
+    """The condition of this type, or None."""
     return next((c for c in task.status.conditions if c.type == kind), None)
 
 
@@ -31,17 +31,17 @@ def has_completed(task: Task) -> bool:
 
 
 def is_finished(task: Task) -> bool:
-    """Whether the Task has ended, well or not."""
+    """Return whether the Task has completed or failed."""
     return has_failed(task) or has_completed(task)
 
 
 def started(task: Task) -> datetime | None:
-    """When work began."""
+    """The start time; None before the start."""
     return parse_rfc3339(task.status.start_time) if task.status.start_time else None
 
 
 def failed(task: Task, message: str) -> Decision:
-    """End the Task with what went wrong."""
+    """Fail the Task."""
     status = {"conditions": [_condition(TaskConditionType.FAILED, "True", message)]}
     return do(
         patch_status(TASK, task, status),
@@ -50,13 +50,13 @@ def failed(task: Task, message: str) -> Decision:
 
 
 def completed(task: Task, message: str, now: datetime) -> MergePatch:
-    """End the Task well."""
+    """Complete the Task."""
     conditions = [_condition(TaskConditionType.COMPLETED, "True", message)]
     return patch_status(TASK, task, {"conditions": conditions, "completionTime": rfc3339(now)})
 
 
 def held_up(task: Task, reason: str, message: str) -> MergePatch | None:
-    """Say why the Task cannot go on; nothing while the reason stays the same."""
+    """Report why the Task is blocked; None while the reason stays the same."""
     old = condition(task, TaskConditionType.COMPLETED)
     if old is not None and old.message.startswith(f"{reason}:"):
         return None
@@ -65,15 +65,15 @@ def held_up(task: Task, reason: str, message: str) -> MergePatch | None:
 
 
 def cleared(task: Task) -> MergePatch | None:
-    """Take back what the Task was held up by; None if it says nothing."""
+    """Remove the report of why the Task was blocked; None if there is none."""
     return patch_status(TASK, task, {"conditions": []}) if task.status.conditions else None
 
 
 def _condition(kind: TaskConditionType, value: str, message: str) -> Fields:
-    found: Fields = {"type": str(kind), "status": value}
-    return {**found, "message": message[:MESSAGE_LIMIT]} if message else found
+    fields: Fields = {"type": str(kind), "status": value}
+    return {**fields, "message": message[:MESSAGE_LIMIT]} if message else fields
 
 
 def _is_true(task: Task, kind: TaskConditionType) -> bool:
-    found = condition(task, kind)
-    return found is not None and found.status == "True"
+    current = condition(task, kind)
+    return current is not None and current.status == "True"

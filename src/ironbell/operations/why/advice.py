@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ironbell.bmc.driver import Trouble
+from ironbell.bmc.driver import BmcProblem
 from ironbell.contract.causes import Weight
 from ironbell.controllers.tink.names import Reason
 
@@ -112,15 +112,15 @@ SILENT_AFTER_S: Final = 600.0
 """After this, an agent that has not asked for its first action needs somebody to look at the server."""
 
 OF_BMC: Final[dict[str, Advice]] = {
-    Trouble.UNREACHABLE: Advice("the BMC answers", "Check its address, port, cable and power"),
-    Trouble.AUTHENTICATION: Advice("the BMC accepts the login", "Correct username and password in Secret {secret}"),
-    Trouble.CERTIFICATE: Advice(
+    BmcProblem.UNREACHABLE: Advice("the BMC answers", "Check its address, port, cable and power"),
+    BmcProblem.AUTHENTICATION: Advice("the BMC accepts the login", "Correct username and password in Secret {secret}"),
+    BmcProblem.CERTIFICATE: Advice(
         "the certificate is trusted", "Put its authority under ca.crt into Secret {secret}, or set insecureTLS"
     ),
-    Trouble.CREDENTIALS: Advice("the Secret has both keys", "Create Secret {secret} with username and password"),
-    Trouble.ADDRESS: Advice("the address is confirmed, or set back", "Confirm the address, or set it back"),
-    Trouble.REFUSED: Advice("the BMC accepts the request", "Check the BMC's settings, licence and firmware"),
-    Trouble.OUTCOME_UNKNOWN: Advice(
+    BmcProblem.CREDENTIALS: Advice("the Secret has both keys", "Create Secret {secret} with username and password"),
+    BmcProblem.ADDRESS: Advice("the address is confirmed, or set back", "Confirm the address, or set it back"),
+    BmcProblem.REJECTED: Advice("the BMC accepts the request", "Check the BMC's settings, licence and firmware"),
+    BmcProblem.OUTCOME_UNKNOWN: Advice(
         "somebody has looked at the server", "Check the server's power, then create the Job again"
     ),
 }

@@ -12,7 +12,7 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.bmc.driver import Trouble, remedy_of
+from ironbell.bmc.driver import BmcProblem, remedy_of
 from ironbell.contract.causes import Weight, weight_of
 from ironbell.contract.clusters import bootstrap_failure
 from ironbell.contract.clusters.machine_causes import POWERED_ON
@@ -148,9 +148,9 @@ def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:
     trouble, message = split_trouble(found.get("message", ""))
     connection = obj.get("spec", {}).get("connection", {})
     secret = connection.get("authSecretRef") or {}
-    advice = OF_BMC.get(trouble, OF_BMC[Trouble.UNREACHABLE])
+    advice = OF_BMC.get(trouble, OF_BMC[BmcProblem.UNREACHABLE])
     remedy = advice.remedy.format(secret=f"{secret.get('namespace', '')}/{secret.get('name', '')}")
-    if trouble == Trouble.ADDRESS:
+    if trouble == BmcProblem.ADDRESS:
         message, remedy = cause_and_remedy(BMC_MACHINE.convert(obj))
     what = f"cannot be used: {message or 'the BMC does not answer'}"
     return Finding(what, trouble or "NotContactable", since(found), advice.ends_when, remedy, Weight.NEEDS_HELP)
@@ -192,9 +192,9 @@ def owner_of(obj: Object) -> Owner | None:
 def split_trouble(message: str) -> tuple[str, str]:
     """The reason that begins a BMC's message, and the message without reason and remedy."""
     reason, colon, rest = message.partition(": ")
-    if not colon or reason not in set(Trouble):
+    if not colon or reason not in set(BmcProblem):
         return "", message
-    return reason, rest.removeprefix(f"{reason}: ").removesuffix(f"; {remedy_of(Trouble(reason))}")
+    return reason, rest.removeprefix(f"{reason}: ").removesuffix(f"; {remedy_of(BmcProblem(reason))}")
 
 
 def power(obj: Object) -> str:

@@ -59,7 +59,7 @@ def test_an_installation_that_waits_for_its_bmc_names_the_cause() -> None:
     bmc(world, "True", "off", "the BMC answers")
     add_machine(world)
     world.settle(MACHINES)
-    bmc(world, "False", "off", "BMCAuthenticationFailed: 192.0.2.99: user name or password is refused")
+    bmc(world, "False", "off", "BMCAuthenticationFailed: 192.0.2.99: user name or password is rejected")
     world.settle(MACHINES)
     status, reason, message = said(get(world))
     assert (status, reason) == ("False", "BMCNotContactable")

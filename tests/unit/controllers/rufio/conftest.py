@@ -13,7 +13,7 @@ from ironbell.api.bmc.job import JOB, Job
 from ironbell.api.bmc.machine import MACHINE, Machine, PowerState
 from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.core.secret import SECRET_METADATA
-from ironbell.bmc.driver import BmcError, OutcomeUnknownError, Trouble, UnconfirmedAddressError
+from ironbell.bmc.driver import BmcError, BmcProblem, OutcomeUnknownError, UnconfirmedAddressError
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio.job import JobReconciler
 from ironbell.controllers.rufio.machine import MachineReconciler
@@ -34,9 +34,9 @@ class FakeBmc:
     power: PowerState = PowerState.OFF
     done: list[str] = field(default_factory=list)
     logins: int = 0
-    trouble: Trouble | None = None
+    problem: BmcProblem | None = None
     """What every call ends in."""
-    trouble_left: int = 1_000_000
+    problem_left: int = 1_000_000
     """After how many calls the trouble is over."""
     ignores: set[str] = field(default_factory=set)
     """Operations that are accepted and not followed."""
@@ -45,10 +45,10 @@ class FakeBmc:
 
     def call(self) -> None:
         self.logins += 1
-        if self.trouble is not None and self.trouble_left > 0:
-            self.trouble_left -= 1
-            raise next(kind for kind in BmcError.__subclasses__() if kind.trouble is self.trouble)(
-                f"10.0.0.1: {self.trouble.name.lower()}"
+        if self.problem is not None and self.problem_left > 0:
+            self.problem_left -= 1
+            raise next(kind for kind in BmcError.__subclasses__() if kind.problem is self.problem)(
+                f"10.0.0.1: {self.problem.name.lower()}"
             )
 
     def operate(self, operation: Operation) -> None:
@@ -66,7 +66,7 @@ def operate(world: World, arguments: Operate) -> Sequence[Action]:
     try:
         world.outside[arguments.target.connection.host].operate(arguments.operation)
     except BmcError as error:
-        outcome = attempts.refused(arguments.attempt, error.trouble, error.message, world.now())
+        outcome = attempts.failed(arguments.attempt, error.problem, error.message, world.now())
     else:
         outcome = attempts.accepted(arguments.attempt, world.now())
     return (attempts.store_outcome(arguments.task, outcome),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironbell.api.bmc.machine import MACHINE
-from ironbell.bmc.driver import Trouble
+from ironbell.bmc.driver import BmcProblem
 from ironbell.kube.testing import crash_check
 from ironbell.provisioner.bmc_address import ADDRESS, CONFIRMED
 
@@ -47,8 +47,10 @@ def test_another_address_is_not_asked_until_it_is_confirmed(scene: Any) -> None:
     assert other.logins == 0
     status, message = contactable(scene)
     assert (status, recorded(scene)) == ("False", "bmc1")
-    assert message.startswith(f"{Trouble.ADDRESS}: the password of Machine default/bmc1 is used with the BMC at bmc1, ")
-    assert [event.reason for event in scene.world.emitted] == [Trouble.ADDRESS]
+    assert message.startswith(
+        f"{BmcProblem.ADDRESS}: the password of Machine default/bmc1 is used with the BMC at bmc1, "
+    )
+    assert [event.reason for event in scene.world.emitted] == [BmcProblem.ADDRESS]
     change(scene, "bmc2", **{CONFIRMED: "BMC2"})
     scene.settle()
     assert (contactable(scene), recorded(scene)) == (("True", ""), "bmc2")

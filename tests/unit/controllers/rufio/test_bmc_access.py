@@ -14,7 +14,7 @@ from ironbell.api.bmc.connection import Connection, SecretReference
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.tinkerbell.inventory import Inventory
-from ironbell.bmc.driver import AuthenticationError, BmcError, Trouble, UnreachableError
+from ironbell.bmc.driver import AuthenticationError, BmcError, BmcProblem, UnreachableError
 from ironbell.controllers.rufio import bmc_access
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.operation import Operation, SetPower
@@ -171,10 +171,10 @@ async def test_a_question_without_answer_is_unreachable_and_an_operation_unknown
     site.answer = silent
     with pytest.raises(BmcError) as asked:
         await access.power_state(target())
-    assert asked.value.trouble is Trouble.UNREACHABLE
+    assert asked.value.problem is BmcProblem.UNREACHABLE
     with pytest.raises(BmcError) as sent:
         await access.operate(target(), ON)
-    assert sent.value.trouble is Trouble.OUTCOME_UNKNOWN
+    assert sent.value.problem is BmcProblem.OUTCOME_UNKNOWN
 
 
 async def test_who_waits_too_long_for_a_busy_bmc_knows_that_nothing_was_sent(site: Site) -> None:
@@ -190,7 +190,7 @@ async def test_who_waits_too_long_for_a_busy_bmc_knows_that_nothing_was_sent(sit
         await asyncio.sleep(0)
     with pytest.raises(BmcError, match="busy") as late:
         await access.operate(target(), ON)
-    assert late.value.trouble is Trouble.UNREACHABLE
+    assert late.value.problem is BmcProblem.UNREACHABLE
     release.set()
     assert await first is PowerState.ON
     await access.close()
@@ -224,14 +224,14 @@ async def test_a_quiet_session_is_closed(site: Site) -> None:
     [
         ({}, "username and password"),
         ({"username": encoded("a")}, "lacks the key password"),
-        ({"username": "%%", "password": ""}, "username is no base64"),
-        ({"username": "", "password": b64encode(b"\xff").decode()}, "password is no base64"),
+        ({"username": "%%", "password": ""}, "username is not valid base64"),
+        ({"username": "", "password": b64encode(b"\xff").decode()}, "password is not valid base64"),
     ],
 )
 async def test_a_secret_that_cannot_be_used_is_named_without_its_contents(data: dict[str, str], words: str) -> None:
     with pytest.raises(BmcError) as error:
         await read_credentials(await secrets(data), target().connection, "default")
-    assert error.value.trouble is Trouble.CREDENTIALS
+    assert error.value.problem is BmcProblem.CREDENTIALS
     assert words in error.value.message
     assert "default/s1" in error.value.message
 
@@ -265,5 +265,5 @@ async def test_no_password_is_sent_to_an_address_that_is_not_recorded(site: Site
     await access.power_state(replace(target(), pin=Pin(("default", "s1"), ("10.0.0.1",))))
     with pytest.raises(BmcError, match="the password is not sent there") as found:
         await access.power_state(replace(target("10.0.0.66"), pin=Pin(("default", "s1"), ("10.0.0.1",))))
-    assert found.value.trouble is Trouble.ADDRESS
+    assert found.value.problem is BmcProblem.ADDRESS
     assert len(site.sessions) == 1

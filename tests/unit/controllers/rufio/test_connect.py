@@ -10,7 +10,7 @@ from ironbell.api.bmc.connection import Connection, HomeAssistantOptions, Provid
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc import driver as bmc
-from ironbell.bmc.driver import BmcError, Trouble
+from ironbell.bmc.driver import BmcError, BmcProblem
 from ironbell.controllers.rufio.connect import DriverSession, connect
 from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetMedia, SetPower
 from ironbell.controllers.rufio.secret import Credentials
@@ -67,9 +67,9 @@ class FakeDriver:
     ],
 )
 async def test_what_is_no_host_is_refused_with_what_to_write(host: str) -> None:
-    with pytest.raises(BmcError, match="is neither an address nor a name") as caught:
+    with pytest.raises(BmcError, match="is not a valid address or host name") as caught:
         await connect(Connection(host=host, insecure_tls=True), Credentials("a", "b"))
-    assert caught.value.trouble is Trouble.REFUSED
+    assert caught.value.problem is BmcProblem.REJECTED
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "::1", "localhost", "LOCALHOST"])
@@ -77,7 +77,7 @@ async def test_addresses_and_names_are_hosts(host: str) -> None:
     options = ProviderOptions(redfish=RedfishOptions(port=1))
     with pytest.raises(BmcError) as caught:
         await connect(Connection(host=host, insecure_tls=True, provider_options=options), Credentials("a", "b"))
-    assert caught.value.trouble is Trouble.UNREACHABLE
+    assert caught.value.problem is BmcProblem.UNREACHABLE
 
 
 @pytest.mark.parametrize(
@@ -100,24 +100,24 @@ async def test_the_power_state_is_that_of_the_api() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "trouble"),
+    ("error", "problem"),
     [
-        (bmc.UnreachableError, Trouble.UNREACHABLE),
-        (bmc.BusyError, Trouble.UNREACHABLE),
-        (bmc.MalformedAnswerError, Trouble.UNREACHABLE),
-        (bmc.OutcomeUnknownError, Trouble.OUTCOME_UNKNOWN),
-        (bmc.AuthenticationError, Trouble.AUTHENTICATION),
-        (bmc.UntrustedCertificateError, Trouble.CERTIFICATE),
-        (bmc.UnsupportedError, Trouble.REFUSED),
-        (bmc.RejectedError, Trouble.REFUSED),
+        (bmc.UnreachableError, BmcProblem.UNREACHABLE),
+        (bmc.BusyError, BmcProblem.UNREACHABLE),
+        (bmc.MalformedResponseError, BmcProblem.UNREACHABLE),
+        (bmc.OutcomeUnknownError, BmcProblem.OUTCOME_UNKNOWN),
+        (bmc.AuthenticationError, BmcProblem.AUTHENTICATION),
+        (bmc.UntrustedCertificateError, BmcProblem.CERTIFICATE),
+        (bmc.UnsupportedError, BmcProblem.REJECTED),
+        (bmc.RejectedError, BmcProblem.REJECTED),
     ],
 )
-async def test_what_drivers_raise_is_sorted_by_what_can_be_done(error: type[bmc.BmcError], trouble: Trouble) -> None:
+async def test_what_drivers_raise_is_sorted_by_what_can_be_done(error: type[bmc.BmcError], problem: BmcProblem) -> None:
     session = DriverSession(FakeDriver(error("10.0.0.1: no")))
     for call in (session.power_state(), session.operate(SetPower(PowerAction.ON)), session.close()):
         with pytest.raises(BmcError, match=r"10\.0\.0\.1: no") as found:
             await call
-        assert found.value.trouble is trouble
+        assert found.value.problem is problem
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ async def test_a_driver_that_is_not_there_is_refused_by_name(options: ProviderOp
     connection = Connection(host="h", insecure_tls=True, provider_options=options)
     with pytest.raises(BmcError, match=name) as found:
         await connect(connection, Credentials())
-    assert found.value.trouble is Trouble.REFUSED
+    assert found.value.problem is BmcProblem.REJECTED
 
 
 async def test_a_bmc_that_is_not_there_is_unreachable() -> None:
@@ -141,5 +141,5 @@ async def test_a_bmc_that_is_not_there_is_unreachable() -> None:
         connection = Connection(host="127.0.0.1", insecure_tls=True, provider_options=options)
         with pytest.raises(BmcError) as found:
             await connect(connection, Credentials("admin", "hunter2"))
-    assert found.value.trouble is Trouble.UNREACHABLE
+    assert found.value.problem is BmcProblem.UNREACHABLE
     assert "hunter2" not in found.value.message

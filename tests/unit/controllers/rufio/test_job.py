@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ironbell.api.bmc.job import JOB
 from ironbell.api.bmc.machine import MACHINE, PowerState
 from ironbell.api.bmc.task import TASK
-from ironbell.bmc.driver import Trouble
+from ironbell.bmc.driver import BmcProblem
 from ironbell.kube.testing import crash_check
 
 EVERYTHING = ["power off", "boot device pxe", "power on"]
@@ -53,12 +53,12 @@ def test_a_job_survives_a_crash_anywhere_with_one_power_on(scene: Any) -> None:
 def test_the_first_task_that_fails_ends_the_job_with_its_message(scene: Any) -> None:
     scene.machine()
     scene.job()
-    scene.bmc.trouble = Trouble.AUTHENTICATION
+    scene.bmc.problem = BmcProblem.AUTHENTICATION
     scene.settle(horizon_s=700)
     job = scene.the_job()
     status, message = scene.outcome(job)["Failed"]
     assert status == "True"
-    assert message.startswith("task default/j1-task-0 failed: 10.0.0.1: authentication")
+    assert message.startswith("Task default/j1-task-0 failed: 10.0.0.1: authentication")
     assert job.status.completion_time is None
     assert len(scene.world.list(TASK)) == 1
 
@@ -66,7 +66,7 @@ def test_the_first_task_that_fails_ends_the_job_with_its_message(scene: Any) -> 
 def test_a_missing_machine_is_waited_for(scene: Any) -> None:
     scene.job()
     scene.settle()
-    assert scene.outcome(scene.the_job())["Running"] == ("False", "machine default/bmc1 does not exist; create it")
+    assert scene.outcome(scene.the_job())["Running"] == ("False", "Machine default/bmc1 does not exist. Create it.")
     scene.machine()
     scene.settle(horizon_s=60)
     assert scene.outcome(scene.the_job())["Completed"][0] == "True"
@@ -78,11 +78,11 @@ def test_jobs_for_one_machine_go_one_after_the_other(scene: Any) -> None:
     scene.job("b")
     scene.world.clock.advance(1)
     scene.job("a", {"powerAction": "off"})
-    scene.bmc.trouble = Trouble.UNREACHABLE
+    scene.bmc.problem = BmcProblem.UNREACHABLE
     scene.settle()
     running = scene.outcome(scene.the_job("a"))["Running"]
-    assert running == ("False", "job b uses machine bmc1; this one follows it")
-    scene.bmc.trouble = None
+    assert running == ("False", "Waiting for Job b, which uses Machine bmc1.")
+    scene.bmc.problem = None
     scene.settle(horizon_s=60)
     assert scene.bmc.done == [*EVERYTHING, "power off"]
     assert scene.outcome(scene.the_job("a"))["Completed"][0] == "True"
@@ -91,7 +91,7 @@ def test_jobs_for_one_machine_go_one_after_the_other(scene: Any) -> None:
 def test_jobs_for_two_machines_do_not_wait_for_each_other(scene: Any) -> None:
     scene.machine("bmc1")
     scene.machine("bmc2")
-    scene.world.outside["bmc1"].trouble = Trouble.UNREACHABLE
+    scene.world.outside["bmc1"].problem = BmcProblem.UNREACHABLE
     scene.job("a")
     scene.job("b", machine="bmc2")
     scene.settle(horizon_s=60)
@@ -102,12 +102,12 @@ def test_jobs_for_two_machines_do_not_wait_for_each_other(scene: Any) -> None:
 
 def test_the_claim_of_a_job_that_is_gone_counts_for_nothing(scene: Any) -> None:
     scene.machine()
-    scene.bmc.trouble = Trouble.UNREACHABLE
+    scene.bmc.problem = BmcProblem.UNREACHABLE
     scene.job("a")
     scene.settle()
     assert scene.the_machine().metadata.annotations["ironbell.dev/bmc-job"].startswith("default/a/")
     scene.world.remove(JOB, scene.the_job("a"))
-    scene.bmc.trouble = None
+    scene.bmc.problem = None
     scene.job("b")
     scene.settle(horizon_s=60)
     assert "Completed" in scene.outcome(scene.the_job("b"))
@@ -182,9 +182,9 @@ def _do(scene: Any, step: str) -> None:
     if step in ("settle", "later"):
         scene.settle(horizon_s=0 if step == "settle" else 1000)
     elif step == "unreachable":
-        scene.bmc.trouble = Trouble.UNREACHABLE
+        scene.bmc.problem = BmcProblem.UNREACHABLE
     elif step == "reachable":
-        scene.bmc.trouble = None
+        scene.bmc.problem = None
     elif step == "unknown":
         scene.bmc.unknown = 1
     elif step == "second job" and scene.world.get(JOB, "default", "j2") is None:

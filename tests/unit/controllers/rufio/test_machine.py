@@ -7,7 +7,7 @@ import pytest
 from ironbell.api.bmc.machine import MACHINE, PowerState
 from ironbell.api.bmc.task import TASK
 from ironbell.api.core.secret import SECRET_METADATA
-from ironbell.bmc.driver import Trouble
+from ironbell.bmc.driver import BmcProblem
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT
 from ironbell.kube.testing import crash_check
 
@@ -37,25 +37,25 @@ def test_it_is_asked_again_each_half_hour_and_writes_only_changes(scene: Any) ->
     assert scene.the_machine().status.power_state == "on"
 
 
-@pytest.mark.parametrize("trouble", [Trouble.UNREACHABLE, Trouble.CERTIFICATE])
-def test_a_bmc_that_goes_and_comes_back_is_seen_without_anybody_doing_anything(scene: Any, trouble: Trouble) -> None:
+@pytest.mark.parametrize("problem", [BmcProblem.UNREACHABLE, BmcProblem.CERTIFICATE])
+def test_a_bmc_that_goes_and_comes_back_is_seen_without_anybody_doing_anything(scene: Any, problem: BmcProblem) -> None:
     scene.machine()
     scene.settle()
-    scene.bmc.trouble = trouble
+    scene.bmc.problem = problem
     scene.settle(horizon_s=1900)
     status, message = contactable(scene)
     assert status == "False"
-    assert message.startswith(f"{trouble}: 10.0.0.1")
+    assert message.startswith(f"{problem}: 10.0.0.1")
     assert scene.the_machine().status.power_state == "unknown"
-    scene.bmc.trouble = None
+    scene.bmc.problem = None
     scene.settle(horizon_s=61)
     assert contactable(scene) == ("True", "")
-    assert [event.reason for event in scene.world.emitted] == [trouble, "Contactable"]
+    assert [event.reason for event in scene.world.emitted] == [problem, "Contactable"]
 
 
 def test_a_wrong_password_is_tried_twice_an_hour_and_at_once_when_corrected(scene: Any) -> None:
     scene.machine()
-    scene.bmc.trouble = Trouble.AUTHENTICATION
+    scene.bmc.problem = BmcProblem.AUTHENTICATION
     scene.settle(horizon_s=1700)
     assert (contactable(scene)[0], scene.bmc.logins) == ("False", 1)
     assert "authSecretRef" in contactable(scene)[1]
@@ -63,18 +63,18 @@ def test_a_wrong_password_is_tried_twice_an_hour_and_at_once_when_corrected(scen
     assert scene.bmc.logins == 2
     secret = scene.world.require(SECRET_METADATA, "default", "s1")
     scene.world.change(SECRET_METADATA, secret, {"metadata": {"labels": {"new": "yes"}}})
-    scene.bmc.trouble = None
+    scene.bmc.problem = None
     scene.settle()
     assert contactable(scene) == ("True", "")
 
 
 def test_a_missing_secret_is_named_and_used_when_it_appears(scene: Any) -> None:
     scene.world.remove(SECRET_METADATA, scene.world.require(SECRET_METADATA, "default", "s1"))
-    scene.bmc.trouble = Trouble.CREDENTIALS
+    scene.bmc.problem = BmcProblem.CREDENTIALS
     scene.machine()
     scene.settle(horizon_s=5000)
     assert contactable(scene)[1].startswith("BMCCredentialsMissing")
-    scene.bmc.trouble = None
+    scene.bmc.problem = None
     scene.secret()
     scene.settle()
     assert contactable(scene) == ("True", "")
@@ -114,10 +114,10 @@ def test_the_condition_keeps_the_time_of_its_last_change(scene: Any) -> None:
 def test_a_task_that_may_log_in_again_ends_the_wait_after_a_refused_login(scene: Any) -> None:
     """An account that was locked for a while: nobody has to touch the Secret."""
     scene.machine()
-    scene.bmc.trouble = Trouble.AUTHENTICATION
+    scene.bmc.problem = BmcProblem.AUTHENTICATION
     scene.settle(horizon_s=5)
     assert contactable(scene)[0] == "False"
-    scene.bmc.trouble = None
+    scene.bmc.problem = None
     scene.job("j1", {"powerAction": "on"})
     scene.settle(horizon_s=30)
     assert scene.bmc.done == ["power on"]
@@ -140,7 +140,7 @@ def test_options_of_drivers_that_do_not_exist_are_listed_and_named_where_the_bmc
     machine = scene.machine()
     options = {"spec": {"connection": {"providerOptions": {"ipmitool": {"port": 623}}}}}
     scene.world.change(MACHINE, machine, options)
-    scene.bmc.trouble = Trouble.UNREACHABLE
+    scene.bmc.problem = BmcProblem.UNREACHABLE
     scene.settle()
     told = "spec.connection.providerOptions.ipmitool has no effect: Redfish is the only driver, and is used on port 443"
     assert told in contactable(scene)[1]
@@ -148,6 +148,6 @@ def test_options_of_drivers_that_do_not_exist_are_listed_and_named_where_the_bmc
     assert status == "True"
     assert message.startswith(told)
     scene.world.change(MACHINE, scene.the_machine(), {"spec": {"connection": {"providerOptions": None}}})
-    scene.bmc.trouble = None
+    scene.bmc.problem = None
     scene.settle(horizon_s=61)
     assert [one.type for one in scene.the_machine().status.conditions] == ["Contactable"]

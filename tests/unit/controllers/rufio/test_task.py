@@ -7,7 +7,7 @@ import pytest
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.bmc.task import TASK
 from ironbell.api.core.secret import SECRET_METADATA
-from ironbell.bmc.driver import Trouble
+from ironbell.bmc.driver import BmcProblem
 from ironbell.controllers.rufio.task import TaskReconciler
 from ironbell.kube.testing import crash_check
 
@@ -46,7 +46,7 @@ def test_power_actions_reach_their_state_and_are_sent_once(
 
 def test_defect_21_the_power_status_is_answered(scene: Any) -> None:
     scene.task({"powerAction": "status"})
-    assert ended(scene) == {"Completed": ("True", "power is off")}
+    assert ended(scene) == {"Completed": ("True", "The power is off.")}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_pulse_whose_outcome_is_unknown_fails_and_is_not_sent_twice(scene: Any
     scene.task({"powerAction": action})
     status, message = ended(scene)["Failed"]
     assert status == "True"
-    assert "nobody knows" in message
+    assert "is unknown" in message
     assert "connection reset" in message
     assert scene.bmc.done == [f"power {action}"]
 
@@ -105,7 +105,7 @@ def test_a_goal_whose_outcome_is_unknown_is_looked_at(scene: Any) -> None:
 
 
 def test_defect_20_a_bmc_that_reboots_is_waited_for(scene: Any) -> None:
-    scene.bmc.trouble, scene.bmc.trouble_left = Trouble.UNREACHABLE, 8
+    scene.bmc.problem, scene.bmc.problem_left = BmcProblem.UNREACHABLE, 8
     scene.task({"powerAction": "on"})
     scene.world.settle(scene.tasks)
     assert scene.outcome(scene.the_task())["Completed"] == ("False", "BMCUnreachable: 10.0.0.1: unreachable")
@@ -113,7 +113,7 @@ def test_defect_20_a_bmc_that_reboots_is_waited_for(scene: Any) -> None:
 
 
 def test_a_setting_waits_for_a_bmc_that_reboots(scene: Any) -> None:
-    scene.bmc.trouble, scene.bmc.trouble_left = Trouble.UNREACHABLE, 5
+    scene.bmc.problem, scene.bmc.problem_left = BmcProblem.UNREACHABLE, 5
     scene.task({"bootDevice": {"device": "pxe"}})
     assert ended(scene) == {"Completed": ("True", "")}
     assert scene.bmc.done == ["boot device pxe"]
@@ -121,7 +121,7 @@ def test_a_setting_waits_for_a_bmc_that_reboots(scene: Any) -> None:
 
 @pytest.mark.parametrize("action", [{"powerAction": "on"}, {"bootDevice": {"device": "pxe"}}])
 def test_a_bmc_that_stays_away_fails_the_task_after_ten_minutes(scene: Any, action: Any) -> None:
-    scene.bmc.trouble = Trouble.UNREACHABLE
+    scene.bmc.problem = BmcProblem.UNREACHABLE
     scene.task(action)
     assert "Failed" not in ended(scene, horizon_s=590)
     status, message = ended(scene, horizon_s=600)["Failed"]
@@ -132,7 +132,7 @@ def test_a_bmc_that_stays_away_fails_the_task_after_ten_minutes(scene: Any, acti
 
 @pytest.mark.parametrize("action", [{"powerAction": "on"}, {"bootDevice": {"device": "pxe"}}])
 def test_a_wrong_password_is_tried_three_times_and_names_the_secret(scene: Any, action: Any) -> None:
-    scene.bmc.trouble = Trouble.AUTHENTICATION
+    scene.bmc.problem = BmcProblem.AUTHENTICATION
     scene.task(action)
     message = ended(scene)["Failed"][1]
     assert scene.bmc.logins == 3
@@ -141,37 +141,37 @@ def test_a_wrong_password_is_tried_three_times_and_names_the_secret(scene: Any, 
 
 @pytest.mark.parametrize("action", [{"powerAction": "on"}, {"bootDevice": {"device": "pxe"}}])
 def test_a_corrected_password_is_tried_at_once(scene: Any, action: Any) -> None:
-    scene.bmc.trouble = Trouble.AUTHENTICATION
+    scene.bmc.problem = BmcProblem.AUTHENTICATION
     scene.task(action)
     scene.world.settle(scene.tasks)
     secret = scene.world.require(SECRET_METADATA, "default", "s1")
     scene.world.change(SECRET_METADATA, secret, {"metadata": {"labels": {"new": "yes"}}})
-    scene.bmc.trouble = None
+    scene.bmc.problem = None
     assert ended(scene, horizon_s=5)["Completed"][0] == "True"
 
 
 def test_a_missing_secret_is_waited_for(scene: Any) -> None:
-    scene.bmc.trouble = Trouble.CREDENTIALS
+    scene.bmc.problem = BmcProblem.CREDENTIALS
     scene.world.remove(SECRET_METADATA, scene.world.require(SECRET_METADATA, "default", "s1"))
     scene.task({"powerAction": "on"})
     scene.world.settle(scene.tasks)
     assert scene.outcome(scene.the_task())["Completed"][1].startswith("BMCCredentialsMissing")
-    scene.bmc.trouble = None
+    scene.bmc.problem = None
     scene.secret()
     assert ended(scene, horizon_s=5)["Completed"][0] == "True"
 
 
-@pytest.mark.parametrize("trouble", [Trouble.CERTIFICATE, Trouble.REFUSED])
+@pytest.mark.parametrize("problem", [BmcProblem.CERTIFICATE, BmcProblem.REJECTED])
 @pytest.mark.parametrize("action", [{"powerAction": "on"}, {"bootDevice": {"device": "pxe"}}])
-def test_what_trying_again_cannot_help_fails_at_once(scene: Any, trouble: Trouble, action: Any) -> None:
-    scene.bmc.trouble = trouble
+def test_what_trying_again_cannot_help_fails_at_once(scene: Any, problem: BmcProblem, action: Any) -> None:
+    scene.bmc.problem = problem
     scene.task(action)
     assert ended(scene, horizon_s=1)["Failed"][0] == "True"
     assert scene.bmc.logins == 1
 
 
 def test_an_untrusted_certificate_names_both_remedies(scene: Any) -> None:
-    scene.bmc.trouble = Trouble.CERTIFICATE
+    scene.bmc.problem = BmcProblem.CERTIFICATE
     scene.task({"powerAction": "on"})
     message = ended(scene)["Failed"][1]
     assert "insecureTLS" in message
@@ -183,7 +183,7 @@ def test_an_accepted_power_on_that_is_forgotten_is_sent_again_each_minute(scene:
     scene.task({"powerAction": "on"})
     ended(scene, horizon_s=130)
     assert scene.bmc.done == ["power on"] * 3
-    assert "did not follow" in ended(scene)["Failed"][1]
+    assert "the power state did not change" in ended(scene)["Failed"][1]
 
 
 def test_a_soft_off_that_is_ignored_is_sent_once_and_never_becomes_hard(scene: Any) -> None:

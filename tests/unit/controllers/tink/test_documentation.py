@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.bmc.driver import Trouble
+from ironbell.bmc.driver import BmcProblem
 from ironbell.controllers.rufio import names as rufio
 from ironbell.controllers.tink import names as tink
 from ironbell.controllers.tink import states
@@ -18,7 +18,7 @@ def test_the_diagram_is_drawn_from_the_table() -> None:
     assert f"```mermaid\n{states.diagram()}\n```" in TEXT
 
 
-@pytest.mark.parametrize("reason", [*tink.Reason, *Trouble])
+@pytest.mark.parametrize("reason", [*tink.Reason, *BmcProblem])
 def test_every_reason_is_described(reason: str) -> None:
     assert f"| `{reason}` |" in TEXT
 

@@ -36,7 +36,7 @@ def test_the_deepest_object_that_blocks_is_named_and_the_chain_leads_there() -> 
         BMC,
         "Machine",
         "s1",
-        condition("Contactable", "False", "", "BMCAuthenticationFailed: 192.0.2.9: user name or password is refused"),
+        condition("Contactable", "False", "", "BMCAuthenticationFailed: 192.0.2.9: user name or password is rejected"),
         connection={"authSecretRef": {"namespace": "site", "name": "s1-bmc"}},
     )
     workflow = obj(
@@ -60,7 +60,7 @@ def test_the_deepest_object_that_blocks_is_named_and_the_chain_leads_there() -> 
     ]
     assert (found.reason, found.since, found.needs_help) == ("BMCAuthenticationFailed", SINCE, True)
     assert first_line(found, NOW) == (
-        "BMC Machine site/s1: cannot be used: 192.0.2.9: user name or password is refused (for 2 min). This ends when "
+        "BMC Machine site/s1: cannot be used: 192.0.2.9: user name or password is rejected (for 2 min). This ends when "
         "the BMC accepts the login. Correct username and password in Secret site/s1-bmc."
     )
     assert lines(found, NOW)[1] == "  Cluster site/one: NotAvailable, 2 min"
@@ -128,7 +128,7 @@ def test_a_boot_job_that_failed_is_not_what_has_to_be_created_again() -> None:
 
 def test_a_job_that_waits_for_another_one_says_so() -> None:
     bmc = obj(BMC, "Machine", "s1", condition("Contactable", "True"))
-    busy = "job other uses machine s1; this one follows it"
+    busy = "Waiting for Job other, which uses Machine s1."
     found = answer(boot_job(condition("Running", "False", "", busy)), bmc)
     assert (found.what, found.remedy, found.needs_help) == (f"cannot go on: {busy}", "", False)
     assert answer(boot_job(condition("Running", "True")), bmc).what == "is under way"
