@@ -16,7 +16,7 @@ from ironbell.api.tinkerbell.hardware import HARDWARE, AutoCapabilities, Hardwar
 from ironbell.contract.clusters.capabilities import capabilities
 from ironbell.contract.servers.claim import WIPED, claim_of
 from ironbell.contract.servers.ineffective import of_hardware
-from ironbell.controllers.capt.imageurl import image_url
+from ironbell.controllers.capt.templates import image_url
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.hardware import HardwareAddressReconciler

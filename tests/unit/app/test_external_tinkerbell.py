@@ -21,7 +21,7 @@ from ironbell.base.randomness import SystemRandomness
 from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.system import Settings
 from ironbell.controllers.capt import controllers as capt
-from ironbell.controllers.capt.external import THEIRS, ServersElsewhere, api_with_servers
+from ironbell.controllers.capt.external import EXTERNAL_COLLECTIONS, ServersElsewhere, api_with_servers
 from ironbell.kube.client import Client
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.split import SplitApi
@@ -103,15 +103,15 @@ async def ended(there: Client, name: str) -> None:
 async def test_a_machine_lives_on_a_server_of_another_cluster() -> None:
     here, there = a_pair()
     here.serve([CLUSTER, MACHINE, TINKERBELL_CLUSTER, TINKERBELL_MACHINE, SECRET, SECRET_METADATA, EVENT])
-    split = SplitApi(here, there, THEIRS)
+    split = SplitApi(here, there, EXTERNAL_COLLECTIONS)
     manager = Manager(split, component="test", clock=SystemClock(), randomness=SystemRandomness())
     for controller in capt.controllers(
         split, "http://192.0.2.1:7080", nobody_else, images=EVERY_VERSION, workloads=no_workloads()
     ):
         manager.add(controller)
         kinds = controller.reconciler.declaration.kinds
-        here.serve(kind for kind in kinds if kind.collection not in THEIRS)
-        there.serve(kind for kind in kinds if kind.collection in THEIRS)
+        here.serve(kind for kind in kinds if kind.collection not in EXTERNAL_COLLECTIONS)
+        there.serve(kind for kind in kinds if kind.collection in EXTERNAL_COLLECTIONS)
     await asked(here)
     await a_server(there)
     mine, theirs = Client(here), Client(there)

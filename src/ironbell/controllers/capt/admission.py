@@ -1,4 +1,4 @@
-"""What is filled in and what is refused when objects of the provider are written, over plain data.
+"""Admission of the provider's objects: defaults and validation, over plain data.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: api/v1beta1/*_webhook.go; the template rule of
 kubernetes-sigs/cluster-api: docs/book/src/developer/providers/contracts/infra-machine.md.
@@ -31,7 +31,7 @@ _FIXED: Final = ("hardwareName", "providerID", "failureDomain")
 
 
 def default_cluster(new: Fields, old: Fields | None) -> Fields:
-    """The format of images, and the version of a distribution whose usual one is known."""
+    """Fill in the image format, and the version of a distribution that has a default version."""
     del old
     spec = dict(new.get("spec") or {})
     if not spec.get("imageLookupFormat"):
@@ -43,33 +43,32 @@ def default_cluster(new: Fields, old: Fields | None) -> Fields:
 
 
 def validate_cluster(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """The image format can be read."""
+    """Check that the image format parses."""
     del old
     return list(_image_format(new.get("spec") or {}, "spec"))
 
 
 def validate_cluster_template(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """The same for what is made of it; it never changes."""
-    found = list(_image_format(_template_spec(new), "spec.template.spec"))
-    return [*found, *_unchangeable(new, old, "TinkerbellClusterTemplate")]
+    """Check the image format of the clusters, and that the template does not change."""
+    problems = _image_format(_template_spec(new), "spec.template.spec")
+    return [*problems, *_unchangeable(new, old, "TinkerbellClusterTemplate")]
 
 
 def validate_machine(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """Weights, selectors, quantities and boot options; what was filled in once stays."""
-    spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
-    found = list(_machine(spec, "spec"))
-    changed = [field for field in _FIXED if before.get(field) and spec.get(field) != before[field]]
-    return [*found, *(forbidden(f"spec.{field}", "is immutable once set") for field in changed)]
+    """Check weights, selectors, quantities and boot options, and that the claimed server does not change."""
+    spec, old_spec = new.get("spec") or {}, (old or {}).get("spec") or {}
+    changed = [field for field in _FIXED if old_spec.get(field) and spec.get(field) != old_spec[field]]
+    return [*_machine(spec, "spec"), *(forbidden(f"spec.{field}", "is immutable once set") for field in changed)]
 
 
 def validate_machine_template(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """As for machines; a template names no server, and never changes."""
+    """Check the machines' spec, that it names no server, and that the template does not change."""
     spec = _template_spec(new)
-    found = list(_machine(spec, "spec.template.spec"))
-    found += [
+    problems = list(_machine(spec, "spec.template.spec"))
+    problems += [
         forbidden(f"spec.template.spec.{name}", "cannot be set in templates") for name in _FIXED if spec.get(name)
     ]
-    return [*found, *_unchangeable(new, old, "TinkerbellMachineTemplate")]
+    return [*problems, *_unchangeable(new, old, "TinkerbellMachineTemplate")]
 
 
 def _template_spec(new: Fields) -> Fields:
@@ -77,12 +76,12 @@ def _template_spec(new: Fields) -> Fields:
 
 
 def _unchangeable(new: Fields, old: Fields | None, kind: str) -> Iterator[FieldProblem]:
-    """A topology tries what a change would give, and says so by an annotation."""
+    """Reject changes of the spec, except in the dry runs of a topology, which carry an annotation."""
     annotations = (new.get("metadata") or {}).get("annotations") or {}
     if old is None or ANNOTATION_TOPOLOGY_DRY_RUN in annotations:
         return
     if (new.get("spec") or {}) != (old.get("spec") or {}):
-        yield forbidden("spec", f"{kind}.Spec is immutable; make another one and name that")
+        yield forbidden("spec", f"{kind}.Spec is immutable; create another template and reference it")
 
 
 def _image_format(spec: Fields, path: str) -> Iterator[FieldProblem]:
@@ -119,12 +118,12 @@ def _selector(selector: Fields, path: str) -> Iterator[FieldProblem]:
         yield invalid(path, selector, str(error))
 
 
-def _requirements(wanted: Fields, path: str) -> Iterator[FieldProblem]:
-    values: dict[str, Any] = {f"{path}.{name}": wanted.get(name) for name in ("memory", "nicSpeed")}
-    values[f"{path}.disks.size"] = (wanted.get("disks") or {}).get("size")
+def _requirements(requirements: Fields, path: str) -> Iterator[FieldProblem]:
+    values: dict[str, Any] = {f"{path}.{name}": requirements.get(name) for name in ("memory", "nicSpeed")}
+    values[f"{path}.disks.size"] = (requirements.get("disks") or {}).get("size")
     for where, value in values.items():
         if value is not None and (not is_quantity(value) or amount(value) < 0):
-            yield invalid(where, value, "must be a quantity that is not negative, such as 64Gi")
+            yield invalid(where, value, "must be a non-negative quantity, such as 64Gi")
 
 
 def _boot(options: Fields, path: str) -> Iterator[FieldProblem]:
@@ -138,5 +137,5 @@ ADMISSIONS: Final = (
     Admission(TINKERBELL_MACHINE, unchanged, validate_machine),
     Admission(TINKERBELL_MACHINE_TEMPLATE, unchanged, validate_machine_template),
 )
-"""By kind."""
+"""Admission by kind."""
 ADMISSION: Final = KindAdmission(ADMISSIONS)

@@ -1,7 +1,7 @@
-"""TinkerbellCluster: says where the cluster's API will be, and which failure domains its servers give.
+"""The controller of TinkerbellClusters: it reports the endpoint of the cluster's API and the servers' failure domains.
 
-Nothing is made: the address is the user's, or that of what the machines themselves announce. A cluster that has no
-owner reference finds its Cluster by label, so that it may stand beside another infrastructure's.
+It creates nothing: the address is the user's, or one that the machines themselves announce. A TinkerbellCluster without
+an owner reference finds its Cluster by label, so that it can exist beside the infrastructure of another provider.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: controller/cluster/tinkerbellcluster.go.
 """
@@ -28,18 +28,18 @@ from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.contract.clusters.paused import is_externally_managed, is_paused, paused_condition
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import owner_reference, refers_to
-from ironbell.controllers.capt.conditions import READY, told, with_all
+from ironbell.controllers.capt.conditions import READY, new_condition, with_all
 from ironbell.controllers.capt.domains import (
     BY_FAILURE_DOMAIN_LABEL,
     BY_LABEL_NAME,
     WITH_DOMAINS,
     clusters_of,
     clusters_of_bmc,
-    clusters_that_miss,
     clusters_with_domains,
+    clusters_without_equivalent,
     domains,
     has_moved,
-    is_taken_or_freed,
+    is_claimed_or_released,
 )
 from ironbell.kube import finalizers, patches
 from ironbell.kube.decision import DONE, Action, Decision, Key, do, patch, wait
@@ -51,7 +51,7 @@ from ironbell.provisioner.lifecycle.observe import SILENT
 BY_CLUSTER_NAME = by_label(TINKERBELL_CLUSTER, LABEL_CLUSTER_NAME)
 
 
-def _keys(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+def _clusters_for(cluster: Cluster, cache: Cache) -> Iterable[Key]:
     reference = cluster.spec.infrastructure_ref
     namespace = cluster.metadata.namespace
     if reference.kind == TINKERBELL_CLUSTER.kind and reference.api_group == TINKERBELL_CLUSTER.group:
@@ -61,9 +61,9 @@ def _keys(cluster: Cluster, cache: Cache) -> Iterable[Key]:
             yield obj.key
 
 
-def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """Whether what is read of it changed: its status, which changes with each of its machines, is not, and each look
-    goes through the servers."""
+def _cluster_changed(old: Cluster | None, new: Cluster | None) -> bool:
+    """Return whether the UID or spec changed. The status changes with each Machine and is not read; each reconciliation
+    goes through all servers."""
     if old is None or new is None:
         return True
     return (old.metadata.uid, old.spec) != (new.metadata.uid, new.spec)
@@ -76,7 +76,7 @@ class Observed:
     obj: TinkerbellCluster
     cluster: Cluster | None
     domains: tuple[FailureDomain, ...] | None = ()
-    """None while they are not known yet."""
+    """None until they are known."""
 
 
 class TinkerbellClusterReconciler:
@@ -86,9 +86,9 @@ class TinkerbellClusterReconciler:
     declaration = Declaration(
         TINKERBELL_CLUSTER,
         watches=(
-            Watch(CLUSTER, _keys, _cluster_matters),
+            Watch(CLUSTER, _clusters_for, _cluster_changed),
             Watch(HARDWARE, clusters_of, has_moved, delay_s=1.0),
-            Watch(HARDWARE, clusters_that_miss, is_taken_or_freed, delay_s=1.0),
+            Watch(HARDWARE, clusters_without_equivalent, is_claimed_or_released, delay_s=1.0),
             Watch(BMC_MACHINE, clusters_of_bmc, contact_changed, delay_s=1.0),
             Watch(NAMESPACE, clusters_with_domains, rules_changed),
             read_by(TINKERBELL_MACHINE_TEMPLATE),
@@ -104,7 +104,7 @@ class TinkerbellClusterReconciler:
         obj = cache.get(TINKERBELL_CLUSTER, *key)
         if obj is None:
             return None
-        owner = next((one for one in obj.metadata.owner_references if one.kind == CLUSTER.kind), None)
+        owner = next((owner for owner in obj.metadata.owner_references if owner.kind == CLUSTER.kind), None)
         name = owner.name if owner is not None else obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
         cluster = cache.get(CLUSTER, key[0], name) if name else None
         return Observed(obj, cluster, domains(cache, obj, cluster))
@@ -115,8 +115,8 @@ class TinkerbellClusterReconciler:
             return DONE
         if cluster is None:
             named = obj.metadata.labels.get(LABEL_CLUSTER_NAME)
-            where = f"Cluster {named} does not exist" if named else "no Cluster has set its owner reference yet"
-            return wait("WaitingForOwner", where)
+            message = f"Cluster {named} does not exist." if named else "No owner reference to a Cluster is set yet."
+            return wait("WaitingForOwner", message)
         owned = _owned(obj, cluster)
         if owned is not None:
             return do(owned)
@@ -124,33 +124,33 @@ class TinkerbellClusterReconciler:
         pause = paused_condition(TINKERBELL_CLUSTER.kind, obj, cluster_paused=paused)
         if is_paused(obj, cluster_paused=paused):
             return wait("Paused", pause.message, _status(observed, obj, [pause], now))
-        found = endpoint(obj.spec.control_plane_endpoint, cluster.spec.control_plane_endpoint)
-        if found is None:
-            message = "no endpoint is known; set spec.controlPlaneEndpoint.host of this object or of the Cluster"
-            ready = told(READY, False, "WaitingForEndpoint", message, generation=obj.metadata.generation)
+        address = endpoint(obj.spec.control_plane_endpoint, cluster.spec.control_plane_endpoint)
+        if address is None:
+            message = "No endpoint is known. Set spec.controlPlaneEndpoint.host of this object or of the Cluster."
+            ready = new_condition(READY, False, "WaitingForEndpoint", message, generation=obj.metadata.generation)
             return wait("WaitingForEndpoint", message, _status(observed, obj, [ready, pause], now))
         if observed.domains is None:
-            return wait("WaitingForControlPlane", "what the control plane asks for has not been read yet")
-        ready = told(READY, True, "Ready", generation=obj.metadata.generation)
-        fields = {"host": found.host, "port": found.port}
-        changed = obj.spec.control_plane_endpoint != found
+            return wait("WaitingForControlPlane", "The template of the control plane's machines is not read yet.")
+        ready = new_condition(READY, True, "Ready", generation=obj.metadata.generation)
+        fields = {"host": address.host, "port": address.port}
+        changed = obj.spec.control_plane_endpoint != address
         write = patch(TINKERBELL_CLUSTER, obj, {"spec": {"controlPlaneEndpoint": fields}}) if changed else None
         return do(write, _status(observed, obj, [ready, pause], now, provisioned=True))
 
 
 def endpoint(own: ApiEndpoint, cluster: ApiEndpoint) -> ApiEndpoint | None:
-    """The provider's own if complete, else the Cluster's if complete, else what both together give, with 6443 for a
-    port that nobody names; None if nobody names a host."""
-    for one in (own, cluster):
-        if one.host and one.port:
-            return one
+    """Return the provider's endpoint if it is complete, else the Cluster's if it is complete, else both combined, with
+    6443 for an unset port; None if no host is set."""
+    for candidate in (own, cluster):
+        if candidate.host and candidate.port:
+            return candidate
     host = cluster.host or own.host
     return ApiEndpoint(host=host, port=cluster.port or own.port or KUBERNETES_API_PORT) if host else None
 
 
 def _owned(obj: TinkerbellCluster, cluster: Cluster) -> Action | None:
-    """The owner reference of one that found its Cluster by label."""
-    if any(refers_to(one, CLUSTER, cluster) for one in obj.metadata.owner_references):
+    """Return the write that adds the owner reference, for a TinkerbellCluster that found its Cluster by label."""
+    if any(refers_to(reference, CLUSTER, cluster) for reference in obj.metadata.owner_references):
         return None
     reference = msgspec.to_builtins(owner_reference(CLUSTER, cluster, controller=True))
     others = msgspec.to_builtins(obj.metadata.owner_references)
@@ -165,12 +165,12 @@ def _status(
     *,
     provisioned: bool = False,
 ) -> Action | None:
-    """What is known. A cluster that was provisioned once stays so."""
-    is_there = provisioned or obj.status.ready or bool(obj.status.initialization.provisioned)
+    """Return the write of the status, if it changed. A cluster stays provisioned once it was."""
+    is_provisioned = provisioned or obj.status.ready or bool(obj.status.initialization.provisioned)
     status = msgspec.structs.replace(
         obj.status,
-        ready=is_there,
-        initialization=Initialization(provisioned=True) if is_there else obj.status.initialization,
+        ready=is_provisioned,
+        initialization=Initialization(provisioned=True) if is_provisioned else obj.status.initialization,
         failure_domains=list(observed.domains or ()) if provisioned else obj.status.failure_domains,
         conditions=with_all(obj.status.conditions, conditions, now),
     )

@@ -1,4 +1,4 @@
-"""Conditions of the provider's objects, and those by which a Machine's owner is asked to replace it. Pure."""
+"""Conditions of the provider's objects, and those that request a Machine's replacement from its owner. Pure."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ OWNER_REMEDIATED: Final = "OwnerRemediated"
 HEALTH_CHECK_SUCCEEDED: Final = "HealthCheckSucceeded"
 
 
-def told(type_: str, status: bool | None, reason: str, message: str = "", *, generation: int = 0) -> Condition:
-    """A condition; None is Unknown."""
-    word = {True: "True", False: "False", None: "Unknown"}[status]
-    return Condition(type=type_, status=word, reason=reason, message=message, observed_generation=generation)
+def new_condition(type_: str, status: bool | None, reason: str, message: str = "", *, generation: int = 0) -> Condition:
+    """Return a condition. A status of None means Unknown."""
+    text = {True: "True", False: "False", None: "Unknown"}[status]
+    return Condition(type=type_, status=text, reason=reason, message=message, observed_generation=generation)
 
 
-def with_all(conditions: Sequence[Condition], wanted: Sequence[Condition], now: datetime) -> list[Condition]:
-    """The conditions with these set."""
-    found = list(conditions)
-    for condition in wanted:
-        found = set_condition(found, condition, now=now)
-    return found
+def with_all(conditions: Sequence[Condition], updates: Sequence[Condition], now: datetime) -> list[Condition]:
+    """Return the conditions with the updates applied."""
+    updated = list(conditions)
+    for condition in updates:
+        updated = set_condition(updated, condition, now=now)
+    return updated
 
 
-def ask_for_remediation(machine: Machine, now: datetime, *failed: Condition) -> MergePatch:
-    """Return the write that asks a Machine's owner to replace it, with the conditions that say why."""
+def request_remediation(machine: Machine, now: datetime, *failed: Condition) -> MergePatch:
+    """Return the write that requests a Machine's replacement from its owner; the conditions give the reason."""
     request = Condition(
         type=OWNER_REMEDIATED, status="False", reason="WaitingForRemediation", message="Waiting for remediation"
     )

@@ -1,4 +1,4 @@
-"""The controllers of the Tinkerbell provider, and what each may do with the API."""
+"""The controllers of the Tinkerbell provider, and the permissions that each needs."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ CLUSTER_NAME: Final = "capt-cluster"
 MACHINE_NAME: Final = "capt-machine"
 REMEDIATION_NAME: Final = "capt-remediation"
 BOOTSTRAP_DATA: Final = "capt-bootstrap-data"
-"""The identity that reads bootstrap data, at the moment it is given to the metadata service, and the kubeconfig of a
-cluster whose Node is queried: after a restore, or because it does not report which machine it is."""
+"""The identity that reads bootstrap data when it is given to the metadata service, and the kubeconfig of a cluster
+whose Node is queried: after a restore, or because the Node does not report which machine it is."""
 
 _SERVES_SERVERS: Final = (
     may(HARDWARE, "patch"),
@@ -118,18 +118,18 @@ def controllers(
     workloads: Workloads,
     connect: Connect = http_link,
 ) -> list[Controller]:
-    """The controllers.
+    """Create the controllers.
 
     Args:
         bootstrap_data: the API under an identity that may read Secrets.
-        site: where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known,
-            then only templates of one's own can be used.
+        site: address at which machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if it is not
+            known: then the default template cannot be used.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
-        at_once: how many servers of a rack are powered on at the same time; 0 is no bound.
-        images: where machines that name no image get theirs.
-        image_askers: who reads which images there are.
-        workloads: connections to the clusters that were made: their Nodes are watched while servers boot.
-        connect: the way to a cluster that was made, for what is asked seldom.
+        at_once: maximum number of servers in a rack that are powered on at the same time; 0 means no limit.
+        images: source of images for machines that name none.
+        image_resolvers: resolvers that list the available images.
+        workloads: connections to workload clusters: their Nodes are watched while servers boot.
+        connect: opens a connection to a workload cluster, for rare queries.
     """
     nodes = Nodes(bootstrap_data, connect)
     machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME, at_once=at_once, images=images)

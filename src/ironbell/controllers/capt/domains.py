@@ -1,9 +1,9 @@
-"""Failure domains of a cluster: the values of a label of Hardware, and which can take a machine of a control plane.
+"""Failure domains of a cluster: the values of a label of Hardware, and whether each has a server for a control plane.
 
-A control plane names the domain of each of its Machines when it makes them, and a machine is only put where it says.
-So one that can take none now is no domain for control planes (`controlPlane: false`): the next Machine goes elsewhere,
-or, where no domain can, without one to whichever server is free first. Machines in a full domain go first when a
-rollout removes one, and their servers are what the next one gets.
+A control plane sets the domain of each Machine when it creates it, and a machine is placed only there. A domain without
+an available server is therefore reported as unsuitable for control planes (`controlPlane: false`): the next Machine is
+placed in another domain or, if none is suitable, without a domain on the first available server. A rollout deletes
+Machines in a full domain first, and the next Machine gets their servers.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from ironbell.provisioner.lifecycle.reserving import is_available_to_somebody
 from ironbell.provisioner.lifecycle.selection import Wish, unusable, verdict
 
 MAX_DOMAINS = 100
-"""As many as Cluster API takes."""
-_OF_ONE_SERVER = (LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE, SWITCH_PORT)
+"""Maximum number of domains that Cluster API accepts."""
+_NOT_ABOUT_PLACE = (LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE, SWITCH_PORT)
 
 BY_FAILURE_DOMAIN_LABEL: Index[TinkerbellCluster] = Index(
     TINKERBELL_CLUSTER,
@@ -53,62 +53,66 @@ BY_LABEL_NAME: Index[Hardware] = Index(HARDWARE, "capt-label-name", lambda hardw
 
 
 def domains(cache: Cache, obj: TinkerbellCluster, cluster: Cluster | None) -> tuple[FailureDomain, ...] | None:
-    """The domains by name, each with whether a server in it is free for the control plane; None while it is not known
-    yet what the control plane asks for."""
+    """Return the domains by name, each with whether it has an available server for the control plane; None until the
+    control plane's requirements are known."""
     label = obj.spec.failure_domain_label
     if not label:
         return ()
-    wanted = _control_plane_wish(cache, cluster)
-    if wanted is None:
+    requirements = _control_plane_wish(cache, cluster)
+    if requirements is None:
         return None
-    found: dict[str, bool] = {}
+    suitable: dict[str, bool] = {}
     bmcs, rules = {bmc.key: bmc for bmc in silent_bmcs(cache)}, cached_rules(cache)
-    wanted = dataclasses.replace(wanted, cluster=identity(cluster), namespace=obj.metadata.namespace, claims=rules)
+    requirements = dataclasses.replace(
+        requirements, cluster=identity(cluster), namespace=obj.metadata.namespace, claims=rules
+    )
     for server in cache.indexed(BY_LABEL_NAME, label):
         name = server.metadata.labels[label]
         if name:
-            found[name] = found.get(name, False) or (_is_available(server) and verdict(wanted, server, bmcs).fits)
-    listed = (FailureDomain(name=name, control_plane=free) for name, free in sorted(found.items()))
+            fits = _is_available(server) and verdict(requirements, server, bmcs).fits
+            suitable[name] = suitable.get(name, False) or fits
+    listed = (FailureDomain(name=name, control_plane=fits) for name, fits in sorted(suitable.items()))
     return tuple(listed)[:MAX_DOMAINS]
 
 
 def place(hardware: Hardware | None) -> dict[str, str]:
-    """Labels that may say where a server is and what it is: who takes one changes only whose it is."""
+    """Return the labels that describe a server and its location; a claim changes only the owner's."""
     labels = hardware.metadata.labels if hardware is not None else {}
-    return {name: value for name, value in labels.items() if name not in _OF_ONE_SERVER}
+    return {name: value for name, value in labels.items() if name not in _NOT_ABOUT_PLACE}
 
 
 def has_moved(old: Hardware | None, new: Hardware | None) -> bool:
-    """Whether what is known of places may be different."""
+    """Return whether the labels that describe a server and its location changed."""
     return place(old) != place(new)
 
 
-def is_taken_or_freed(old: Hardware | None, new: Hardware | None) -> bool:
-    """Whether a machine can take it now that could not, or the other way round."""
+def is_claimed_or_released(old: Hardware | None, new: Hardware | None) -> bool:
+    """Return whether the server became available, or is no longer available."""
     return old is not None and new is not None and _is_available(old) != _is_available(new)
 
 
 def clusters_of(hardware: Hardware, cache: Cache) -> Iterable[Key]:
-    """Clusters whose domains this server's labels name."""
+    """Return the clusters whose domains a server's labels name."""
     for label in hardware.metadata.labels:
         for obj in cache.indexed(BY_FAILURE_DOMAIN_LABEL, label):
             yield obj.key
 
 
 def clusters_with_domains(_namespace: Namespace, cache: Cache) -> Iterable[Key]:
-    """All Clusters that have domains: which servers they may claim has changed."""
+    """Return all clusters that have domains, because the servers that they may claim have changed."""
     return [obj.key for obj in cache.indexed(WITH_DOMAINS, "any")]
 
 
 def clusters_of_bmc(bmc: Machine, cache: Cache) -> Iterable[Key]:
-    """Clusters whose domains the server behind this BMC is in."""
+    """Return the clusters with the domains of a BMC's server."""
     for hardware in cache.indexed(BY_BMC, "/".join(bmc.key)):
         if _is_free(hardware):
             yield from clusters_of(hardware, cache)
 
 
-def clusters_that_miss(hardware: Hardware, cache: Cache) -> Iterable[Key]:
-    """The same where no other free server is as good: or a thousand claims would each look at a thousand clusters."""
+def clusters_without_equivalent(hardware: Hardware, cache: Cache) -> Iterable[Key]:
+    """Return the clusters whose domain has no equivalent available server: otherwise each of a thousand claims would
+    reconcile a thousand clusters."""
     alike = place(hardware)
     for label in alike:
         concerned = [obj.key for obj in cache.indexed(BY_FAILURE_DOMAIN_LABEL, label)]
@@ -124,7 +128,7 @@ def _is_free(hardware: Hardware) -> bool:
 
 
 def _is_available(hardware: Hardware) -> bool:
-    """Whether a machine may claim it, of one Cluster at least."""
+    """Return whether machines of at least one Cluster may claim the server."""
     metadata = hardware.metadata
     return (
         is_available_to_somebody(hardware)
@@ -136,7 +140,7 @@ def _is_available(hardware: Hardware) -> bool:
 
 
 def _control_plane_wish(cache: Cache, cluster: Cluster | None) -> Wish | None:
-    """What machines of the control plane ask for: anything where that cannot be known, None where it will be soon."""
+    """Return the requirements of the control plane's machines: none where they cannot be known, None until they are."""
     if cluster is None or not cluster.spec.control_plane_ref.name:
         return Wish()
     plane = look_up(cache, cluster.spec.control_plane_ref, cluster.metadata.namespace)
@@ -148,7 +152,7 @@ def _control_plane_wish(cache: Cache, cluster: Cluster | None) -> Wish | None:
 
 
 def _template_name(body: Fields) -> str:
-    """By either contract."""
+    """Return the name of a control plane's machine template, by either version of the contract."""
     of_spec = text_at(body, "spec", "machineTemplate", "spec", "infrastructureRef", "name")
     return of_spec or text_at(body, "spec", "machineTemplate", "infrastructureRef", "name")
 

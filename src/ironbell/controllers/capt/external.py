@@ -1,4 +1,4 @@
-"""Servers that another cluster keeps: the Tinkerbell provider works on that one's Hardware.
+"""Servers that another cluster keeps: the Tinkerbell provider then works on the Hardware of that cluster.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: main.go, docs (external Tinkerbell cluster).
 """
@@ -26,19 +26,19 @@ from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
 from ironbell.provisioner.settings import InstallSettings
 
-THEIRS: Final[frozenset[Collection]] = frozenset(
+EXTERNAL_COLLECTIONS: Final[frozenset[Collection]] = frozenset(
     kind.collection for kind in (HARDWARE, TEMPLATE, WORKFLOW, JOB, MACHINE)
 )
-"""Collections that are on the other cluster."""
+"""Collections that the other cluster keeps."""
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class ServersElsewhere:
-    """How another cluster that keeps the servers is reached."""
+    """Access to another cluster that keeps the servers."""
 
     kubeconfig: Path | None = None
-    """If the file is missing or empty, this cluster keeps them."""
+    """Path of its kubeconfig. If the file is missing or empty, this cluster keeps the servers."""
 
 
 def read_settings(options: Mapping[str, Any]) -> tuple[object, ...]:
@@ -52,24 +52,24 @@ def read_settings(options: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 @asynccontextmanager
-async def api_with_servers(here: Api, settings: Settings) -> AsyncIterator[Api]:
-    """The API as the provider sees it: with the other cluster's servers, where there is such a cluster.
+async def api_with_servers(local: Api, settings: Settings) -> AsyncIterator[Api]:
+    """Open the API that the provider uses: with the servers of the other cluster, if there is one.
 
     Raises:
-        ConnectionConfigError: the kubeconfig cannot be used.
-        OSError: it cannot be read.
+        ConnectionConfigError: the kubeconfig is not valid.
+        OSError: the kubeconfig cannot be read.
     """
     kubeconfig = settings.of(ServersElsewhere).kubeconfig
     if kubeconfig is None:
-        yield here
+        yield local
         return
     try:
         exists = bool((await asyncio.to_thread(kubeconfig.read_bytes)).strip())
     except (FileNotFoundError, NotADirectoryError):
         exists = False
-    _log.info("servers are kept", tinkerbellClientMode="external" if exists else "local")
+    _log.info("cluster of the servers chosen", tinkerbellClientMode="external" if exists else "local")
     if not exists:
-        yield here
+        yield local
         return
-    async with HttpApi(from_kubeconfig(kubeconfig)) as there:
-        yield SplitApi(here, there, THEIRS)
+    async with HttpApi(from_kubeconfig(kubeconfig)) as external:
+        yield SplitApi(local, external, EXTERNAL_COLLECTIONS)

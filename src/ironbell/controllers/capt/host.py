@@ -35,10 +35,10 @@ def _status_of(obj: TinkerbellMachine) -> OwnerStatus:
     return OwnerStatus(server, status.ready, status.instance_state, status.conditions)
 
 
-def _asks_for(obj: TinkerbellMachine) -> str:
-    where = obj.metadata.annotations.get(WANTED_IN, "")
-    wanted = (obj.spec.hardware_affinity, obj.spec.hardware_requirements, where)
-    return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:16]
+def _requirements_digest(obj: TinkerbellMachine) -> str:
+    failure_domain = obj.metadata.annotations.get(WANTED_IN, "")
+    requirements = (obj.spec.hardware_affinity, obj.spec.hardware_requirements, failure_domain)
+    return hashlib.sha256(msgspec.json.encode(requirements)).hexdigest()[:16]
 
 
 def _cluster_of(obj: TinkerbellMachine) -> Key:
@@ -52,7 +52,7 @@ OWNERS: Final = OwnerKind(
     name_label=LABEL_MACHINE_NAME,
     namespace_label=LABEL_MACHINE_NAMESPACE,
     status_of=_status_of,
-    asks_for=_asks_for,
+    asks_for=_requirements_digest,
     cluster_of=_cluster_of,
     replaced="Machine",
 )
@@ -105,13 +105,13 @@ def node_wish(machine: Machine | None, cluster: Cluster | None) -> NodeWish | No
 
 
 def cluster_key(obj: TinkerbellMachine, cluster: Cluster | None) -> ClusterKey:
-    """Return the Cluster of a TinkerbellMachine, also of one that does not exist any more."""
+    """Return the key of a TinkerbellMachine's Cluster, even if that no longer exists."""
     namespace, name = _cluster_of(obj)
     return ClusterKey(namespace, name or UNKNOWN, "") if cluster is None else ClusterKey.of(cluster)
 
 
 def owner_text(machine: Machine | None) -> str:
-    """Return who replaces a Machine, as `KIND NAMESPACE/NAME`; empty if nobody does."""
+    """Return the owner that replaces a Machine, as `KIND NAMESPACE/NAME`; empty without an owner."""
     owner = controller_of(machine) if machine is not None else None
     return f"{owner.kind} {machine.metadata.namespace}/{owner.name}" if machine is not None and owner else ""
 

@@ -1,7 +1,7 @@
-"""TinkerbellMachine: a Machine of a cluster, on a server; from the queue for servers to a wiped one that is released.
+"""The controller of TinkerbellMachines: it claims a server for a Machine, has it installed, and releases it wiped.
 
-What happens to the server is `provisioner.lifecycle`'s; here Machine, Cluster and TinkerbellMachine become what is
-wanted of it, and its steps become the TinkerbellMachine's status.
+`provisioner.lifecycle` decides what happens to the server. This module translates Machine, Cluster and
+TinkerbellMachine into the desired state of the server, and the lifecycle's steps into the TinkerbellMachine's status.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/{tinkerbellmachine,scope,hardware,workflow}.go.
 """
@@ -53,34 +53,34 @@ from ironbell.provisioner.lifecycle.waves import rack_of
 from ironbell.provisioner.settings import InstallSettings
 
 
-def _of_machine(machine: Machine, _cache: Cache) -> Iterable[Key]:
+def _referenced_machine(machine: Machine, _cache: Cache) -> Iterable[Key]:
     reference = machine.spec.infrastructure_ref
     if reference.kind == TINKERBELL_MACHINE.kind and reference.api_group == TINKERBELL_MACHINE.group:
         yield machine.metadata.namespace, reference.name
 
 
-def _of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
-    return _of_name(cluster.metadata.namespace, cluster.metadata.name, cache)
+def _machines_of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+    return _machines_named_for(cluster.metadata.namespace, cluster.metadata.name, cache)
 
 
-def _of_infrastructure(obj: TinkerbellCluster, cache: Cache) -> Iterable[Key]:
+def _machines_of_infrastructure(obj: TinkerbellCluster, cache: Cache) -> Iterable[Key]:
     owners = [owner.name for owner in obj.metadata.owner_references if owner.kind == CLUSTER.kind]
-    return [key for name in owners for key in _of_name(obj.metadata.namespace, name, cache)]
+    return [key for name in owners for key in _machines_named_for(obj.metadata.namespace, name, cache)]
 
 
-def _of_name(namespace: str, cluster: str, cache: Cache) -> list[Key]:
+def _machines_named_for(namespace: str, cluster: str, cache: Cache) -> list[Key]:
     return [obj.key for obj in cache.indexed(MACHINES_OF, cluster) if obj.metadata.namespace == namespace]
 
 
-def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    return old is None or new is None or _facts(old) != _facts(new)
+def _cluster_changed(old: Cluster | None, new: Cluster | None) -> bool:
+    return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
 
 
-def _facts(cluster: Cluster) -> tuple[Any, ...]:
+def _relevant_fields(cluster: Cluster) -> tuple[Any, ...]:
     return cluster.spec.paused, cluster.spec.infrastructure_ref, cluster.status.initialization
 
 
-def _infrastructure_matters(old: TinkerbellCluster | None, new: TinkerbellCluster | None) -> bool:
+def _infrastructure_changed(old: TinkerbellCluster | None, new: TinkerbellCluster | None) -> bool:
     if old is None or new is None:
         return True
     return (old.spec, old.status.ready, old.metadata.owner_references) != (
@@ -92,21 +92,21 @@ def _infrastructure_matters(old: TinkerbellCluster | None, new: TinkerbellCluste
 
 @dataclass(frozen=True)
 class TinkerbellMachineReconciler:
-    """Finds a server, has it installed, and releases it."""
+    """Claims a server, has it installed, and releases it."""
 
     site: str
-    """Where machines reach the metadata service, such as `http://192.0.2.1:7080`."""
+    """Address at which machines reach the metadata service, such as `http://192.0.2.1:7080`."""
     name: str = "capt-machine"
     at_once: int = INSTALLS_PER_RACK
-    """How many servers of a rack are powered on at the same time; 0 is no bound."""
+    """Maximum number of servers in a rack that are powered on at the same time; 0 means no limit."""
     images: ImageSource = NO_IMAGES
-    """Where machines that name no image get theirs."""
+    """Source of images for machines that name none."""
     declaration: ClassVar[Declaration[TinkerbellMachine]] = Declaration(
         TINKERBELL_MACHINE,
         watches=(
-            Watch(MACHINE, _of_machine),
-            Watch(CLUSTER, _of_cluster, _cluster_matters),
-            Watch(TINKERBELL_CLUSTER, _of_infrastructure, _infrastructure_matters),
+            Watch(MACHINE, _referenced_machine),
+            Watch(CLUSTER, _machines_of_cluster, _cluster_changed),
+            Watch(TINKERBELL_CLUSTER, _machines_of_infrastructure, _infrastructure_changed),
             *LIFECYCLE.watches,
         ),
         indexes=(MACHINES_OF, *LIFECYCLE.indexes),
@@ -122,15 +122,17 @@ class TinkerbellMachineReconciler:
         if is_paused(obj, cluster_paused=paused):
             return wait("Paused", pause.message, status_change(obj, [pause], now))
         settings = InstallSettings(metadata_url=self.site, per_rack=self.at_once, images=self.images)
-        wanted = host_wish(observed, settings, now)
-        step = next_step(Owner(OWNERS, obj), wanted, observed.state, now)
+        desired = host_wish(observed, settings, now)
+        step = next_step(Owner(OWNERS, obj), desired, observed.state, now)
         if step.waiting is not None and step.waiting.reason == WAITING_FOR_HARDWARE:
-            step = step.explained(f"{_other_domain(observed, wanted.servers)}{_no_spare(observed)}")
+            advice = [text for text in (_other_domain(observed, desired.servers), _no_spare(observed)) if text]
+            end = "" if step.waiting.message.endswith(".") else "."
+            step = step.explained(" ".join((end, *advice)) if advice else "")
         return decision(observed, step, pause, now)
 
 
 def host_wish(observed: Observed, settings: InstallSettings, now: datetime) -> HostWish:
-    """Return what a TinkerbellMachine wants of a server."""
+    """Return the state of a server that a TinkerbellMachine asks for."""
     obj, machine, cluster, hardware = observed.obj, observed.machine, observed.cluster, observed.state.hardware
     servers, problem = _servers(observed)
     boot = obj.spec.boot_options
@@ -159,7 +161,7 @@ def host_wish(observed: Observed, settings: InstallSettings, now: datetime) -> H
 
 
 def _servers(observed: Observed) -> tuple[Wish, str]:
-    """Which servers the machine may claim, while it searches for one, and why that is not known."""
+    """Return the servers that the machine may claim while it searches for one, or the problem in its spec."""
     obj, state = observed.obj, observed.state
     if not state.is_searching:
         return Wish(), ""
@@ -179,50 +181,53 @@ def _servers(observed: Observed) -> tuple[Wish, str]:
 
 
 def _replacement(machine: Machine) -> str | None:
-    """What is known of the replacement of a Machine that was asked for; None if none was."""
-    asked = find_condition(machine.status.conditions, OWNER_REMEDIATED)
-    if (asked is not None and asked.status == "False") or ANNOTATION_REMEDIATE_MACHINE in machine.metadata.annotations:
-        return asked.message if asked is not None else ""
+    """Return the message about the Machine's requested replacement; None if no replacement was requested."""
+    request = find_condition(machine.status.conditions, OWNER_REMEDIATED)
+    is_requested = request is not None and request.status == "False"
+    if is_requested or ANNOTATION_REMEDIATE_MACHINE in machine.metadata.annotations:
+        return request.message if request is not None else ""
     return None
 
 
 def _waits_for(observed: Observed) -> Waiting | None:
-    """Reason and message, if the machine cannot have a server yet."""
+    """Return the first missing prerequisite of a server, or None."""
     machine, cluster, infrastructure = observed.machine, observed.cluster, observed.infrastructure
     if machine is None:
         named = observed.machine_name
-        missing = f"Machine {named} does not exist" if named else "the Machine has not set its owner reference yet"
+        missing = f"Machine {named} does not exist." if named else "No owner reference to a Machine is set yet."
         return Waiting("WaitingForOwner", missing)
     if cluster is None:
-        return Waiting("WaitingForCluster", f"Cluster {machine.spec.cluster_name} does not exist")
+        return Waiting("WaitingForCluster", f"Cluster {machine.spec.cluster_name} does not exist.")
     if infrastructure is None:
         reference = cluster.spec.infrastructure_ref
-        message = f"the Cluster's infrastructure {reference.kind} {reference.name} is no TinkerbellCluster that exists"
+        message = (
+            f"The Cluster's infrastructure {reference.kind} {reference.name} is not an existing TinkerbellCluster."
+        )
         return Waiting("WaitingForClusterInfrastructure", message)
     if not (infrastructure.status.ready or infrastructure.status.initialization.provisioned):
-        message = f"TinkerbellCluster {infrastructure.metadata.name} is not ready yet"
+        message = f"TinkerbellCluster {infrastructure.metadata.name} is not ready yet."
         return Waiting("WaitingForClusterInfrastructure", message)
     if not machine.spec.bootstrap.data_secret_name:
-        return Waiting("WaitingForBootstrapData", "the bootstrap provider has not made its data yet")
+        return Waiting("WaitingForBootstrapData", "The bootstrap provider has not created the bootstrap data yet.")
     if observed.secret is None and not observed.obj.status.ready:
-        message = f"Secret {machine.spec.bootstrap.data_secret_name} does not exist"
+        message = f"Secret {machine.spec.bootstrap.data_secret_name} with the bootstrap data does not exist."
         return Waiting("WaitingForBootstrapData", message)
     if not machine.spec.version and not observed.obj.status.ready:
-        return Waiting("WaitingForVersion", "the Machine's spec.version is empty; set it")
+        return Waiting("WaitingForVersion", "The Machine's spec.version is empty. Set it.")
     return None
 
 
 def _record(
     obj: TinkerbellMachine, machine: Machine, hardware: Hardware, infrastructure: TinkerbellCluster
 ) -> MergePatch | None:
-    """The machine names the server that it has: from here on that is fixed, whoever else has claimed one for it.
+    """Record the claimed server in the machine's spec. From then on it is fixed, even if another one was claimed, too.
 
-    A control plane spreads its Machines by the domain that they name: one that named none gets that of its server.
+    A control plane spreads its Machines by their failure domains. A Machine without one gets that of its server.
     """
-    found = provider_id(hardware)
-    if obj.spec.provider_id == found and obj.spec.hardware_name == hardware.metadata.name:
+    server_id = provider_id(hardware)
+    if obj.spec.provider_id == server_id and obj.spec.hardware_name == hardware.metadata.name:
         return None
-    names = {"hardwareName": hardware.metadata.name, "providerID": found}
+    names = {"hardwareName": hardware.metadata.name, "providerID": server_id}
     label = infrastructure.spec.failure_domain_label
     domain = hardware.metadata.labels.get(label, "")
     if domain and not machine.spec.failure_domain and LABEL_CONTROL_PLANE in machine.metadata.labels:
@@ -234,28 +239,31 @@ def _record(
 
 
 def _other_domain(observed: Observed, wished: Wish) -> str:
-    """What to do about a control plane's machine that was put into a domain which can take none any more."""
+    """Return advice on a machine of a control plane if a server is available only in another failure domain."""
     machine, others = observed.machine, elsewhere(wished, observed.state.servers, observed.state.silent_bmcs)
     if machine is None or not others or LABEL_CONTROL_PLANE not in machine.metadata.labels:
         return ""
     named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
-    return f"; failure domain {named} has one: delete Machine {machine.metadata.name}, and another is made for there"
+    return f"Failure domain {named} has one: delete Machine {machine.metadata.name} to have it replaced there."
 
 
 def _no_spare(observed: Observed) -> str:
-    """What to do about a rollout for which there is no spare server."""
+    """Return advice on a rollout that lacks a spare server."""
     machine = observed.machine
     if machine is None:
         return ""
-    rolled, mine = _rolled(machine), (machine.spec.version, template_of(observed.obj))
-    others = [one for owner, one in observed.siblings if _rolled(owner) == rolled and (owner.spec.version, one) != mine]
-    if not rolled or not others:
+    rollout, current = _rollout_owner(machine), (machine.spec.version, template_of(observed.obj))
+    is_rolling_out = any(
+        _rollout_owner(sibling) == rollout and (sibling.spec.version, template) != current
+        for sibling, template in observed.siblings
+    )
+    if not rollout or not is_rolling_out:
         return ""
-    return f"; {rolled} is being rolled out: with maxSurge 0 it needs no spare server"
+    return f"{rollout} is being rolled out: with maxSurge 0 it needs no spare server."
 
 
-def _rolled(machine: Machine) -> str:
-    """Who rolls this Machine out."""
+def _rollout_owner(machine: Machine) -> str:
+    """Return the control plane or MachineDeployment that rolls out a Machine; empty if there is none."""
     labels = machine.metadata.labels
     if LABEL_CONTROL_PLANE in labels:
         return f"control plane {labels.get(LABEL_CONTROL_PLANE_NAME) or machine.spec.cluster_name}"

@@ -1,9 +1,9 @@
-"""The controller of TinkerbellMachineTemplates: what their machines have at least, so that an autoscaler can begin at
-zero.
+"""The controller of TinkerbellMachineTemplates: it reports the least capacity of their Nodes, so that an autoscaler
+can scale from zero.
 
-A machine takes only Hardware that has what the template asks for, so that is what its node has at least: cores as
-CPUs (hardware threads come on top), and memory. Who asks for nothing is told nothing: annotations of the
-MachineDeployment say it then.
+A machine claims only Hardware that meets the template's requirements, so its Node has at least that much: cores as
+CPUs (hardware threads come on top), and memory. For a template without requirements nothing is reported; annotations
+of the MachineDeployment can state the capacity.
 
 Source: kubernetes-sigs/cluster-api: docs/book/src/developer/providers/contracts/infra-machine.md (autoscaling from
 zero); docs/proposals/20210310-opt-in-autoscaling-from-zero.md.
@@ -29,26 +29,26 @@ _ARCHITECTURES: Final = ("amd64", "arm64", "s390x", "ppc64le")
 _LINUX: Final = "linux"
 
 
-def capacity(wanted: HardwareRequirements | None) -> dict[str, int | str]:
-    """What a node has at least, as resources."""
-    if wanted is None:
+def capacity(requirements: HardwareRequirements | None) -> dict[str, int | str]:
+    """Return the least capacity of a Node, as resources."""
+    if requirements is None:
         return {}
-    found: dict[str, int | str] = {}
-    if wanted.cpu_cores > 0:
-        found["cpu"] = str(wanted.cpu_cores)
-    if is_quantity(wanted.memory) and amount(wanted.memory) > 0:
-        found["memory"] = canonical(wanted.memory)
-    return found
+    resources: dict[str, int | str] = {}
+    if requirements.cpu_cores > 0:
+        resources["cpu"] = str(requirements.cpu_cores)
+    if is_quantity(requirements.memory) and amount(requirements.memory) > 0:
+        resources["memory"] = canonical(requirements.memory)
+    return resources
 
 
-def node_info(wanted: HardwareRequirements | None) -> NodeInfo | None:
-    """What a node says of itself, where the template leaves no choice."""
-    architecture = wanted.architecture.lower() if wanted is not None else ""
+def node_info(requirements: HardwareRequirements | None) -> NodeInfo | None:
+    """Return the architecture and operating system of the Nodes, if the template fixes them."""
+    architecture = requirements.architecture.lower() if requirements is not None else ""
     return NodeInfo(architecture=architecture, operating_system=_LINUX) if architecture in _ARCHITECTURES else None
 
 
 class TinkerbellMachineTemplateReconciler:
-    """Keeps `status.capacity` and `status.nodeInfo`."""
+    """Keeps `status.capacity` and `status.nodeInfo` up to date."""
 
     name = "capt-machine-template"
     declaration = Declaration(TINKERBELL_MACHINE_TEMPLATE)
@@ -59,6 +59,8 @@ class TinkerbellMachineTemplateReconciler:
 
     def decide(self, observed: TinkerbellMachineTemplate, now: datetime) -> Decision:
         del now
-        wanted = observed.spec.template.spec.hardware_requirements
-        status = msgspec.structs.replace(observed.status, capacity=capacity(wanted), node_info=node_info(wanted))
+        requirements = observed.spec.template.spec.hardware_requirements
+        status = msgspec.structs.replace(
+            observed.status, capacity=capacity(requirements), node_info=node_info(requirements)
+        )
         return do(status_change(TINKERBELL_MACHINE_TEMPLATE, observed, observed.status, status))

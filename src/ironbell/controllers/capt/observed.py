@@ -1,4 +1,4 @@
-"""What a decision on a TinkerbellMachine depends on, gathered from the cache. No I/O."""
+"""The state that a decision on a TinkerbellMachine depends on, gathered from the cache. No I/O."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
+from ironbell.api.meta import OwnerReference
 from ironbell.api.tinkerbell import TEMPLATE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
@@ -35,31 +36,31 @@ MACHINES_OF: Final[Index[TinkerbellMachine]] = Index(
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A TinkerbellMachine and everything around it."""
+    """A TinkerbellMachine and the objects that it depends on."""
 
     obj: TinkerbellMachine
     state: HostState
     machine: Machine | None = None
     machine_name: str = ""
-    """Name in the owner reference, also of a Machine that does not exist."""
+    """Name in the owner reference, even if that Machine does not exist."""
     cluster: Cluster | None = None
     infrastructure: TinkerbellCluster | None = None
     secret: SecretMetadata | None = None
     siblings: tuple[tuple[Machine, str], ...] = ()
-    """The cluster's Machines and the templates of their hosts, once it is known that there is no server for it."""
+    """The cluster's Machines and the templates of their TinkerbellMachines; empty unless no server was available."""
     override: Template | None = None
     """The Template that the Hardware's annotation or the cluster's reference names."""
     node_images: Fact[NodeImages] | None = None
-    """Which images of nodes the site serves, as long as its installation has not begun."""
+    """The node images that the site serves; None once the installation has begun."""
 
 
 def gather(cache: Cache, key: Key) -> Observed | None:
-    """Everything; None if there is no such machine."""
+    """Gather the state; None if the TinkerbellMachine does not exist."""
     obj = cache.get(TINKERBELL_MACHINE, *key)
     if obj is None:
         return None
     namespace = key[0]
-    owner = next((one for one in obj.metadata.owner_references if one.kind == MACHINE.kind), None)
+    owner = _owner_reference(obj)
     machine = cache.get(MACHINE, namespace, owner.name) if owner is not None else None
     name = machine.spec.cluster_name if machine is not None else obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
     cluster = cache.get(CLUSTER, namespace, name) if name else None
@@ -92,26 +93,30 @@ def gather(cache: Cache, key: Key) -> Observed | None:
 
 
 def _is_short(obj: TinkerbellMachine) -> bool:
-    found = find_condition(obj.status.conditions, HARDWARE_READY)
-    return found is not None and found.reason == NO_HARDWARE
+    ready = find_condition(obj.status.conditions, HARDWARE_READY)
+    return ready is not None and ready.reason == NO_HARDWARE
 
 
 def _siblings(cache: Cache, obj: TinkerbellMachine) -> tuple[tuple[Machine, str], ...]:
-    found = [
-        (machine, template_of(one))
-        for one in cache.indexed(MACHINES_OF, obj.metadata.labels.get(LABEL_CLUSTER_NAME, ""))
-        if one.metadata.namespace == obj.metadata.namespace and (machine := _owner(cache, one)) is not None
-    ]
-    return tuple(found)
+    cluster = obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
+    return tuple(
+        (machine, template_of(sibling))
+        for sibling in cache.indexed(MACHINES_OF, cluster)
+        if sibling.metadata.namespace == obj.metadata.namespace and (machine := _owner(cache, sibling)) is not None
+    )
+
+
+def _owner_reference(obj: TinkerbellMachine) -> OwnerReference | None:
+    return next((owner for owner in obj.metadata.owner_references if owner.kind == MACHINE.kind), None)
 
 
 def _owner(cache: Cache, obj: TinkerbellMachine) -> Machine | None:
-    owner = next((one for one in obj.metadata.owner_references if one.kind == MACHINE.kind), None)
+    owner = _owner_reference(obj)
     return cache.get(MACHINE, obj.metadata.namespace, owner.name) if owner is not None else None
 
 
 def override_key(hardware: Hardware | None, infrastructure: TinkerbellCluster | None) -> Key | None:
-    """Return which Template the Hardware's annotation names, or else the cluster's reference."""
+    """Return the key of the Template that the Hardware's annotation names, or else the cluster's reference."""
     if hardware is None:
         return None
     name = hardware.metadata.annotations.get(ANNOTATION_TEMPLATE_OVERRIDE)

@@ -1,4 +1,4 @@
-"""What a decision on a TinkerbellRemediation depends on, gathered from the cache. No I/O."""
+"""The state that a decision on a TinkerbellRemediation depends on, gathered from the cache. No I/O."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from ironbell.provisioner.lifecycle.waves import IN_RACK, NO_WAVE, Wave, work_en
 
 
 def _control_plane_of(machine: Machine) -> list[str]:
-    is_one = LABEL_CONTROL_PLANE in machine.metadata.labels
-    return [f"{machine.metadata.namespace}/{machine.spec.cluster_name}"] if is_one else []
+    is_member = LABEL_CONTROL_PLANE in machine.metadata.labels
+    return [f"{machine.metadata.namespace}/{machine.spec.cluster_name}"] if is_member else []
 
 
 CONTROL_PLANE: Final = Index(MACHINE, "capt-control-plane", _control_plane_of)
@@ -42,7 +42,7 @@ CONTROL_PLANE: Final = Index(MACHINE, "capt-control-plane", _control_plane_of)
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A TinkerbellRemediation and everything around it."""
+    """A TinkerbellRemediation and the objects that it depends on."""
 
     obj: TinkerbellRemediation
     machine: Machine | None = None
@@ -50,19 +50,19 @@ class Observed:
     tinkerbell_machine: TinkerbellMachine | None = None
     infrastructure: TinkerbellCluster | None = None
     hardware: Hardware | None = None
-    """The server that the machine has."""
+    """The server of the machine."""
     job: Job | None = None
-    """The power cycle that was made last."""
+    """The Job of the last power cycle."""
     peers: tuple[Machine, ...] = ()
-    """The other machines of the control plane, if it is of one."""
+    """The other machines of the control plane, if the machine belongs to one."""
     wave: Wave = NO_WAVE
-    """What goes on in its server's rack."""
+    """Installations and power cycles in the server's rack."""
     holder: TinkerbellRemediation | None = None
-    """Whose turn it is to power cycle a machine of the control plane."""
+    """The remediation that may power cycle a machine of the control plane now."""
 
     @property
     def mark(self) -> str:
-        """How the cluster says that it is our turn."""
+        """Value of the cluster's annotation while this remediation may power cycle."""
         return f"{'/'.join(self.obj.key)} {self.obj.metadata.uid}"
 
     @property
@@ -71,21 +71,21 @@ class Observed:
 
 
 def gather(cache: Cache, key: Key) -> Observed | None:
-    """Everything; None if there is no such remediation."""
+    """Gather the state; None if the remediation does not exist."""
     obj = cache.get(TINKERBELL_REMEDIATION, *key)
     if obj is None:
         return None
     namespace = key[0]
-    owner = next((one for one in obj.metadata.owner_references if one.kind == MACHINE.kind), None)
+    owner = next((owner for owner in obj.metadata.owner_references if owner.kind == MACHINE.kind), None)
     machine = cache.get(MACHINE, namespace, owner.name) if owner is not None else None
     if machine is None or owner is None or machine.metadata.uid != owner.uid:
         return Observed(obj)
     cluster = cache.get(CLUSTER, namespace, machine.spec.cluster_name)
-    ours = _tinkerbell_machine(cache, obj)
+    infra_machine = _infra_machine(cache, obj)
     infrastructure = None
     if cluster is not None and cluster.spec.infrastructure_ref.kind == TINKERBELL_CLUSTER.kind:
         infrastructure = cache.get(TINKERBELL_CLUSTER, namespace, cluster.spec.infrastructure_ref.name)
-    hardware = LIFECYCLE.server_of(cache, ours) if ours is not None else None
+    hardware = LIFECYCLE.server_of(cache, infra_machine) if infra_machine is not None else None
     where = hardware.metadata.namespace if hardware is not None else ""
     team = (
         cache.indexed(CONTROL_PLANE, f"{namespace}/{machine.spec.cluster_name}") if _control_plane_of(machine) else ()
@@ -94,41 +94,43 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         obj=obj,
         machine=machine,
         cluster=cluster,
-        tinkerbell_machine=ours,
+        tinkerbell_machine=infra_machine,
         infrastructure=infrastructure,
         hardware=hardware,
-        job=cache.get(JOB, where, power_cycle_name(ours)) if ours is not None and hardware is not None else None,
-        peers=tuple(one for one in team if one.key != machine.key),
-        wave=_wave(cache, obj, ours) if ours is not None else NO_WAVE,
+        job=cache.get(JOB, where, power_cycle_name(infra_machine))
+        if infra_machine is not None and hardware is not None
+        else None,
+        peers=tuple(peer for peer in team if peer.key != machine.key),
+        wave=_wave(cache, obj, infra_machine) if infra_machine is not None else NO_WAVE,
         holder=_holder(cache, infrastructure),
     )
 
 
 def _holder(cache: Cache, infrastructure: TinkerbellCluster | None) -> TinkerbellRemediation | None:
-    """Whose turn it is, as long as that remediation is there."""
+    """Return the remediation that the cluster's annotation names, if it still exists."""
     text = infrastructure.metadata.annotations.get(POWER_CYCLE_TURN, "") if infrastructure is not None else ""
     place, _, uid = text.partition(" ")
     namespace, _, name = place.partition("/")
-    found = cache.get(TINKERBELL_REMEDIATION, namespace, name) if name else None
-    return found if found is not None and found.metadata.uid == uid else None
+    holder = cache.get(TINKERBELL_REMEDIATION, namespace, name) if name else None
+    return holder if holder is not None and holder.metadata.uid == uid else None
 
 
-def _reason(obj: TinkerbellRemediation) -> list[str]:
+def _waiting_reason(obj: TinkerbellRemediation) -> list[str]:
     ready = find_condition(obj.status.conditions, READY)
-    stands = ready is None or is_deleting(obj) or is_true(obj.status.conditions, PAUSED)
-    return [ready.reason] if ready is not None and not stands else []
+    is_active = not is_deleting(obj) and not is_true(obj.status.conditions, PAUSED)
+    return [ready.reason] if ready is not None and is_active else []
 
 
-BY_REASON: Final = Index(TINKERBELL_REMEDIATION, "capt-remediation-reason", _reason)
-"""Remediations by what they wait for."""
+BY_REASON: Final = Index(TINKERBELL_REMEDIATION, "capt-remediation-reason", _waiting_reason)
+"""Active remediations by the reason of their condition Ready."""
 
 
-def _wave(cache: Cache, obj: TinkerbellRemediation, ours: TinkerbellMachine) -> Wave:
-    """What goes on in a machine's rack, with the power cycles whose Jobs do not exist yet."""
-    rack = ours.metadata.annotations.get(RACK, "")
+def _wave(cache: Cache, obj: TinkerbellRemediation, infra_machine: TinkerbellMachine) -> Wave:
+    """Return the work in a machine's rack, including power cycles whose Jobs do not exist yet."""
+    rack = infra_machine.metadata.annotations.get(RACK, "")
     if not rack or obj.status.phase == RemediationPhase.POWER_CYCLING:
         return NO_WAVE
-    counted = [_tinkerbell_machine(cache, other) for other in cache.indexed(BY_REASON, "PowerCycling")]
+    counted = [_infra_machine(cache, other) for other in cache.indexed(BY_REASON, "PowerCycling")]
     without_job = [machine for machine in counted if machine is not None and _lacks_job(cache, machine, rack)]
     return Wave(rack, tuple(work_in_rack(cache, rack).values()), before=len(without_job))
 
@@ -139,9 +141,9 @@ def _lacks_job(cache: Cache, machine: TinkerbellMachine, rack: str) -> bool:
     return hardware is not None and cache.get(JOB, where, power_cycle_name(machine)) is None
 
 
-def _tinkerbell_machine(cache: Cache, obj: TinkerbellRemediation) -> TinkerbellMachine | None:
+def _infra_machine(cache: Cache, obj: TinkerbellRemediation) -> TinkerbellMachine | None:
     namespace = obj.metadata.namespace
-    owner = next((one for one in obj.metadata.owner_references if one.kind == MACHINE.kind), None)
+    owner = next((owner for owner in obj.metadata.owner_references if owner.kind == MACHINE.kind), None)
     machine = cache.get(MACHINE, namespace, owner.name) if owner is not None else None
     if machine is None or machine.spec.infrastructure_ref.kind != TINKERBELL_MACHINE.kind:
         return None

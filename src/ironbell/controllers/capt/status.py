@@ -1,4 +1,4 @@
-"""From a step of the server lifecycle to the TinkerbellMachine's status, conditions and the decision. Pure."""
+"""Translation of a step of the server lifecycle into the TinkerbellMachine's status and the decision. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironbell.api.cluster.names import ANNOTATION_REMEDIATE_MACHINE
 from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.clusters.machine_failure import is_health_checked
-from ironbell.controllers.capt.conditions import HEALTH_CHECK_SUCCEEDED, ask_for_remediation, with_all
+from ironbell.controllers.capt.conditions import HEALTH_CHECK_SUCCEEDED, request_remediation, with_all
 from ironbell.controllers.capt.observed import Observed
 from ironbell.kube import patches
 from ironbell.kube.decision import Action, Decision, MergePatch, do, patch
@@ -61,7 +61,7 @@ def status_change(
 
 
 def _server(hardware: Hardware, infrastructure: TinkerbellCluster | None) -> dict[str, Any]:
-    """What the status says of the server."""
+    """Return the fields of the status that describe the server."""
     first = hardware.spec.interfaces[0].dhcp if hardware.spec.interfaces else None
     address = first.ip.address if first is not None and first.ip is not None else ""
     addresses = [TinkerbellMachineAddress(type="InternalIP", address=address)] if address else []
@@ -75,9 +75,10 @@ def _server(hardware: Hardware, infrastructure: TinkerbellCluster | None) -> dic
     }
 
 
-def _replacement(machine: Machine, why: str, now: datetime) -> MergePatch:
-    """Ask the owner; where a MachineHealthCheck watches the Machine, through that, so that it does not contradict."""
+def _replacement(machine: Machine, reason: str, now: datetime) -> MergePatch:
+    """Return the request for a replacement: to the MachineHealthCheck that watches the Machine, so that the two do not
+    contradict each other, or else to the owner."""
     if is_health_checked(machine):
         return patch(MACHINE, machine, {"metadata": {"annotations": {ANNOTATION_REMEDIATE_MACHINE: ""}}}, locked=True)
-    failed = Condition(type=HEALTH_CHECK_SUCCEEDED, status="False", reason="InstallationFailed", message=why)
-    return ask_for_remediation(machine, now, failed)
+    failed = Condition(type=HEALTH_CHECK_SUCCEEDED, status="False", reason="InstallationFailed", message=reason)
+    return request_remediation(machine, now, failed)

@@ -13,7 +13,7 @@ _FOLDER: Final = "/var/run/secrets/external-tinkerbell"
 SYSTEMS: Final = (
     System(
         "capt",
-        "TinkerbellClusters and TinkerbellMachines: servers for Machines, installed, and given back wiped.",
+        "TinkerbellClusters and TinkerbellMachines: claims servers for Machines, installs and wipes them.",
         (Lazy("ironbell.api.capt", "KINDS"),),
         Lazy(_CONTROLLERS, "PERMISSIONS"),
         Lazy(_CONTROLLERS, "create_controllers"),
@@ -35,19 +35,19 @@ SYSTEMS: Final = (
             Option(
                 "--metadata-url",
                 "metadata_url",
-                "capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
+                "capt: address at which machines reach the metadata service, such as http://192.0.2.1:7080.",
                 metavar="URL",
             ),
             Option(
                 "--node-images-url",
                 "node_images_url",
-                "capt: where machines find images of nodes, such as http://192.0.2.1:7080/images.",
+                "capt: address at which machines find node images, such as http://192.0.2.1:7080/images.",
                 metavar="URL",
             ),
             Option(
                 "--installs-per-rack",
                 "installs_per_rack",
-                "capt: how many servers of a rack are powered on and installed at the same time; 0: all.",
+                "capt: maximum number of servers in a rack that are installed at the same time; 0: no limit.",
                 type="count",
                 default=16,
                 show_default=True,
@@ -55,8 +55,8 @@ SYSTEMS: Final = (
             Option(
                 "--external-kubeconfig",
                 "external_kubeconfig",
-                "capt: how to reach another cluster that keeps Hardware, Templates, Workflows and BMC Jobs, "
-                "if it is there.",
+                "capt: kubeconfig of another cluster that keeps Hardware, Templates, Workflows and BMC Jobs; without "
+                "the file, this cluster keeps them.",
                 type="file",
                 default=f"{_FOLDER}/kubeconfig",
                 environment="EXTERNAL_KUBECONFIG",

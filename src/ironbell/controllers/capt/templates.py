@@ -1,20 +1,26 @@
-"""The Template that installs a TinkerbellMachine: its own, the Hardware's, the cluster's, or the default. Pure."""
+"""The Template that installs a TinkerbellMachine: its own, the Hardware's, the cluster's, or the default. Pure.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/template.go (imageURL).
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 
+from ironbell.api.capt.imagelookup import DEFAULT_BASE_REGISTRY, DEFAULT_FORMAT, DEFAULT_OS_DISTRO, DEFAULT_OS_VERSIONS
 from ironbell.api.capt.names import ANNOTATION_TEMPLATE_OVERRIDE
-from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
+from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster, TinkerbellClusterSpec
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.codec import gotemplate
 from ironbell.codec.gotemplate import TemplateError
+from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.contract.clusters.capabilities import capabilities
 from ironbell.contract.servers.boot_token import without_token
 from ironbell.contract.servers.directory import KEEP_DISKS
 from ironbell.contract.servers.identity import IDENTITY
 from ironbell.contract.servers.node_images import ImageSource
-from ironbell.controllers.capt.imageurl import image_url, names_image
 from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.kube.decision import Fields
 from ironbell.provisioner.default_template import Inputs, default_template
@@ -34,11 +40,11 @@ def template_for(
     metadata: Fields,
     boot: Fields,
 ) -> Fields:
-    """Return the Template. `boot` is how the server boots.
+    """Return the Template. `boot` is the server's way to boot.
 
     Raises:
-        UnusableError: the Template that is meant is missing or empty, or the image cannot be named.
-        ImagePendingError: the image is the default one, and the site does not have it.
+        UnusableError: the Template is missing or empty, or the address of the image cannot be determined.
+        ImagePendingError: the image is the default one, and the site does not have it yet.
     """
     obj, infrastructure = observed.obj, observed.infrastructure or TinkerbellCluster()
     if obj.spec.template_override:
@@ -49,19 +55,20 @@ def template_for(
         return _with_text(metadata, infrastructure.spec.template_override)
     if reference is not None:
         where = f"Template {reference[0]}/{reference[1]}"
-        meant = "annotation of the Hardware" if by_annotation else "TinkerbellCluster's spec.templateOverrideRef"
+        source = "the Hardware's annotation" if by_annotation else "the TinkerbellCluster's spec.templateOverrideRef"
         if observed.override is None:
-            raise UnusableError("TemplateNotFound", f"{where}, that the {meant} names, does not exist")
+            raise UnusableError("TemplateNotFound", f"{where}, which {source} names, does not exist.")
         if not observed.override.spec.data:
-            raise UnusableError("TemplateEmpty", f"{where}, that the {meant} names, has no spec.data")
+            raise UnusableError("TemplateEmpty", f"{where}, which {source} names, has no spec.data.")
         return _with_text(marked_as(metadata, observed.override), observed.override.spec.data)
     if not settings.metadata_url:
-        message = "the default template needs the metadata service's address: start Ironbell with --metadata-url"
-        raise UnusableError("MetadataURLUnknown", f"{message}, or give a template of your own")
+        message = "The default template needs the address of the metadata service. Start Ironbell with --metadata-url"
+        raise UnusableError("MetadataURLUnknown", f"{message}, or set spec.templateOverride.")
     image = _image(observed, machine, hardware, settings.images, now)
     disk = install_disk(hardware, kept_disks(obj, hardware))
     if not disk:
-        raise UnusableError("DisksKept", f"annotation {KEEP_DISKS} keeps every disk of {hardware.metadata.name}")
+        message = f"The annotation {KEEP_DISKS} keeps every disk of Hardware {hardware.metadata.name}."
+        raise UnusableError("DisksKept", message)
     site = without_token(settings.metadata_url)
     if site != settings.metadata_url:
         metadata = marked_as_ours(metadata, hardware, boot)
@@ -75,7 +82,7 @@ def _with_text(metadata: Fields, text: str) -> Fields:
 
 
 def _image(observed: Observed, machine: Machine, hardware: Hardware, images: ImageSource, now: datetime) -> FoundImage:
-    """The image that the manifests name; where they name none, the one that the site serves for the version."""
+    """Return the image that the manifests choose, or else the one that the site serves for the version."""
     spec, shared = observed.obj.spec, (observed.infrastructure or TinkerbellCluster()).spec
     architecture, version = capabilities(hardware).architecture or "amd64", machine.spec.version
     if names_image(spec, shared):
@@ -83,7 +90,57 @@ def _image(observed: Observed, machine: Machine, hardware: Hardware, images: Ima
             return FoundImage(image_url(spec, shared, version, architecture))
         except TemplateError as error:
             raise UnusableError("InvalidImageLookup", f"imageLookupFormat: {error}") from error
-    found = default_image(images, observed.node_images, version, architecture, now)
-    if isinstance(found, MissingImage):
-        raise ImagePendingError(found)
-    return found
+    image = default_image(images, observed.node_images, version, architecture, now)
+    if isinstance(image, MissingImage):
+        raise ImagePendingError(image)
+    return image
+
+
+def names_image(machine: TinkerbellMachineSpec, cluster: TinkerbellClusterSpec) -> bool:
+    """Return whether the manifests choose an image.
+
+    Upstream's webhook and CRD fill in defaults for a TinkerbellCluster. These name images that do not exist and are
+    not the author's choice. A machine has no defaults: each value that is set was chosen.
+    """
+    own = (
+        machine.image_lookup_format,
+        machine.image_lookup_base_registry,
+        machine.image_lookup_os_distro,
+        machine.image_lookup_os_version,
+    )
+    distro = cluster.image_lookup_os_distro.lower() or DEFAULT_OS_DISTRO
+    shared = (
+        (cluster.image_lookup_format, DEFAULT_FORMAT),
+        (cluster.image_lookup_base_registry, DEFAULT_BASE_REGISTRY),
+        (distro, DEFAULT_OS_DISTRO),
+        (cluster.image_lookup_os_version, DEFAULT_OS_VERSIONS.get(distro, "")),
+    )
+    return any(own) or any(value and value != default for value, default in shared)
+
+
+def image_url(
+    machine: TinkerbellMachineSpec, cluster: TinkerbellClusterSpec, version: str, architecture: str = "amd64"
+) -> str:
+    """Return the URL of the image. A field that the machine leaves empty is the cluster's.
+
+    Beside upstream's four names the format has `Architecture`, as Kubernetes names it. Build metadata of a version
+    (`v1.30.0+build`) is written with `_`, since an image's tag cannot have a `+`.
+
+    Raises:
+        TemplateError: the format does not parse, names an unknown field, or needs more steps than a URL should.
+    """
+    distro = (machine.image_lookup_os_distro or cluster.image_lookup_os_distro or DEFAULT_OS_DISTRO).lower()
+    os_version = (
+        machine.image_lookup_os_version or cluster.image_lookup_os_version or DEFAULT_OS_VERSIONS.get(distro, "")
+    )
+    values = {
+        "BaseRegistry": machine.image_lookup_base_registry
+        or cluster.image_lookup_base_registry
+        or DEFAULT_BASE_REGISTRY,
+        "OSDistro": distro,
+        "OSVersion": os_version.replace(".", ""),
+        "KubernetesVersion": version.replace("+", "_"),
+        "Architecture": architecture,
+    }
+    text = machine.image_lookup_format or cluster.image_lookup_format or DEFAULT_FORMAT
+    return gotemplate.render(text, values, steps=BRIEF_STEPS, seconds=BRIEF_SECONDS)

@@ -83,7 +83,10 @@ def test_a_server_that_keeps_all_its_disks_is_not_installed() -> None:
     world = two_disks(Engine(""), "A1,B2")
     add_machine(world)
     world.settle(MACHINES)
-    assert said(get(world))[1:] == ("DisksKept", "annotation ironbell.dev/keep-disks keeps every disk of s0")
+    assert said(get(world))[1:] == (
+        "DisksKept",
+        "The annotation ironbell.dev/keep-disks keeps every disk of Hardware s0.",
+    )
 
 
 @pytest.mark.parametrize(

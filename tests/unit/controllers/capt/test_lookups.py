@@ -13,8 +13,8 @@ from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.contract.servers.directory import agent_id
 from ironbell.controllers.capt.cluster import endpoint
-from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
+from ironbell.controllers.capt.templates import image_url
 from ironbell.provisioner.lifecycle.observe import PROGRESS_S
 
 A, B = ("192.168.1.10", 443), ("192.168.1.20", 6443)

@@ -94,7 +94,7 @@ def test_a_control_planes_machine_that_waits_in_a_full_failure_domain_says_what_
     labels = {"labels": {"cluster.x-k8s.io/control-plane": ""}}
     world.change(MACHINE, owner, {"metadata": labels})
     world.settle(MACHINES)
-    assert "failure domain b, c has one: delete Machine m, and another is made for there" in said(get(world))[2]
+    assert ". Failure domain b, c has one: delete Machine m to have it replaced there." in said(get(world))[2]
 
 
 @pytest.mark.parametrize("change", [{"spec": {"version": "v1.36.0"}}, {}], ids=["version", "template"])
@@ -108,7 +108,7 @@ def test_a_machine_of_a_rollout_without_a_spare_server_says_how_to_do_without(ch
         labels = {"cluster.x-k8s.io/deployment-name": "workers"}
         world.change(MACHINE, owner, {"metadata": {"labels": labels}, **(change if name == "new" else {})})
         world.settle(MACHINES)
-    remedy = "; MachineDeployment workers is being rolled out: with maxSurge 0 it needs no spare server"
+    remedy = " claimed. MachineDeployment workers is being rolled out: with maxSurge 0 it needs no spare server."
     assert said(get(world, "new"))[2].endswith(remedy)
     add_machine(world, "more", metadata={"annotations": {ANNOTATION_CLONED_FROM_NAME: "a"}})
     world.settle(MACHINES)
@@ -518,7 +518,7 @@ def test_override_by_a_template_of_the_hardware() -> None:
     world.settle(MACHINES)
     assert said(get(world))[1:] == (
         "TemplateNotFound",
-        "Template default/own, that the annotation of the Hardware names, does not exist",
+        "Template default/own, which the Hardware's annotation names, does not exist.",
     )
     world.add(TEMPLATE, {"metadata": {"namespace": "default", "name": "own"}, "spec": {"data": "mine"}})
     world.settle(MACHINES)

@@ -149,7 +149,7 @@ def test_it_is_switched_off_and_on_by_its_own_bmc() -> None:
     (job,) = world.list(JOB)
     assert [task.power_action for task in job.spec.tasks] == ["off", "on"]
     assert job.spec.machine_ref.name == "bmc"
-    assert said(world) == ("PowerCycling", "power cycle 1 of Hardware s-m is under way")
+    assert said(world) == ("PowerCycling", "Power cycle 1 of Hardware s-m is in progress.")
 
 
 def test_it_has_time_to_recover_and_is_replaced_then() -> None:
@@ -180,17 +180,17 @@ def test_a_bmc_that_cannot_counts_as_an_attempt() -> None:
     assert is_given_up(world)
     failed = [event for event in world.emitted if event.reason == "PowerCycleFailed"]
     assert failed
-    assert failed[0].message == "Hardware s-m could not be switched off and on: no route"
+    assert failed[0].message == "Could not power cycle Hardware s-m: no route"
 
 
 @pytest.mark.parametrize(
     ("more", "why"),
     [
         ({"bmc": False}, "has no BMC"),
-        ({"ready": False}, "never up"),
-        ({"bootstrap": "kubeadm join failed"}, "its bootstrap failed: kubeadm join failed"),
-        ({"spec": {"powerCycle": {"attempts": 0}}}, "not tried"),
-        ({"annotations": {POWER_CYCLE_ATTEMPTS: "0"}}, "not tried"),
+        ({"ready": False}, "the operating system never started"),
+        ({"bootstrap": "kubeadm join failed"}, "the bootstrap failed: kubeadm join failed"),
+        ({"spec": {"powerCycle": {"attempts": 0}}}, "power cycles are disabled"),
+        ({"annotations": {POWER_CYCLE_ATTEMPTS: "0"}}, "power cycles are disabled"),
     ],
 )
 def test_where_a_power_cycle_cannot_help_it_is_replaced_at_once(more: dict[str, Any], why: str) -> None:
@@ -288,7 +288,7 @@ def test_a_member_that_serves_is_kept_while_others_are_down() -> None:
     )
     world.settle(REMEDY, horizon_s=2000)
     assert (bmc.cycles, said(world, "a")[0]) == (0, "WaitingForQuorum")
-    assert "1 are; 2 of 3" in said(world, "a")[1]
+    assert "1 of 3 etcd members would be healthy, and 2 are required" in said(world, "a")[1]
     now_well = [{"type": kind, "status": "True", "reason": "Told"} for kind in ("EtcdMemberHealthy", "NodeReady")]
     world.set_status(MACHINE, machine(world, "c"), {"conditions": now_well})
     world.settle(REMEDY)
