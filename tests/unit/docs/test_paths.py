@@ -23,7 +23,7 @@ _PATH = re.compile(rf"(?<![\w/.:~-])(?:{'|'.join(sorted(FOLDERS))})/[\w./*-]*[\w
 _CODE = re.compile(r"`([^`\n]+)`")
 _IN_PACKAGE = re.compile(rf"(?:{'|'.join(sorted(PACKAGES))})(?:/\w[\w.-]*)+/?")
 _DOTTED = re.compile(rf"(?:ironbell\.)?(?:{'|'.join(sorted(PACKAGES))})(?:\.\w+)+")
-_PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]+\b")
+_PLACEHOLDER = re.compile(r"(?<![A-Za-z])[A-Z][A-Z_]+(?![a-z])")
 
 
 def missing_in(text: str) -> list[str]:
@@ -41,7 +41,7 @@ def _exists(root: Path, path: str) -> bool:
     # what a build or a test run writes is not in the repository
     if path.startswith(("build/", "dist/")):
         return True
-    return any(root.glob(_PLACEHOLDER.sub("*", path.rstrip("/"))))
+    return (root / path).exists() or any(root.glob(_PLACEHOLDER.sub("*", path.rstrip("/"))))
 
 
 def _is_importable(name: str) -> bool:
