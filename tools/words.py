@@ -3,6 +3,7 @@
     python tools/words.py                    check src, docs and README.md
     python tools/words.py --only PATH...     check some files or folders
     python tools/words.py --clean            check what is in line already (tools/words/clean.txt); lint does this
+    python tools/words.py --rule NAME...     check some rules only, such as found
     python tools/words.py --statistics       print counts per rule and per package in place of the findings
 
 The status is 1 if something is found, and 2 if a path or file cannot be read. `docs/contributing/words.md` explains the
@@ -18,7 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from words.checking import UnreadableError, check_files
+from words.identifier_rules import IDENTIFIERS
 from words.statistics import statistics
+from words.text_rules import TEXTS
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL = ("src", "docs", "README.md")
@@ -59,8 +62,12 @@ def main(arguments: Sequence[str], *, root: Path = ROOT, clean: Path = CLEAN) ->
     scope = parser.add_mutually_exclusive_group()
     scope.add_argument("--only", nargs="+", metavar="PATH", help="check these files or folders")
     scope.add_argument("--clean", action="store_true", help="check the paths in tools/words/clean.txt")
+    parser.add_argument("--rule", nargs="+", metavar="NAME", help="check these rules only")
     parser.add_argument("--statistics", action="store_true", help="print counts per rule and per package")
     options = parser.parse_args(arguments)
+    known = {rule.name for rule in (*IDENTIFIERS, *TEXTS)}
+    if unknown := sorted(set(options.rule or ()) - known):
+        parser.error(f"--rule: unknown {', '.join(unknown)}; the rules are {', '.join(sorted(known))}")
     try:
         if options.clean:
             files = files_below(root, clean_paths(clean.read_text()), named_by=clean.name)
@@ -69,7 +76,7 @@ def main(arguments: Sequence[str], *, root: Path = ROOT, clean: Path = CLEAN) ->
             files = files_below(root, here, named_by="--only")
         else:
             files = files_below(root, [path for path in ALL if (root / path).exists()], named_by="repository")
-        findings = list(check_files(root, files))
+        findings = [finding for finding in check_files(root, files) if not options.rule or finding.rule in options.rule]
     except (PathError, UnreadableError) as error:
         sys.stderr.write(f"words: {error}\n")
         return 2

@@ -163,7 +163,7 @@ TEXTS: Final = (
         "a relative pronoun needs a noun",
         "the answer to who creates objects",
         "the answer to clients who create objects",
-        pattern=r"\b(?:to|for|of|by|from|with|on|than|and|or|is|are|as) who(?:ever|m|mever)?\b|\b[Ww]hoever\b",
+        pattern=r"\b(?:to|for|of|by|from|with|on|than|and|or|is|are|as) who(?:ever)?\b|\b[Ww]hoever\b",
     ),
     Rule(
         "what-is",

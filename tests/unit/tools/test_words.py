@@ -281,6 +281,17 @@ def test_a_path_outside_and_a_file_that_cannot_be_parsed_are_errors(
         list(program.check_files(root, [root / "src/missing.py"]))
 
 
+def test_rules_can_be_chosen(
+    program: ModuleType, repository: Callable[[dict[str, str]], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = repository({"src/a.py": "told = 1\nfound = 2\n"})
+    assert program.main(["--rule", "found"], root=root) == 1
+    assert capsys.readouterr().out.splitlines()[0].startswith("src/a.py:2:")
+    with pytest.raises(SystemExit, match="2"):
+        program.main(["--rule", "unheard"], root=root)
+    assert "--rule: unknown unheard; the rules are " in capsys.readouterr().err
+
+
 def test_statistics_count_rules_packages_and_places() -> None:
     findings = [
         Finding("src/ironbell/kube/a.py", 1, "identifier", "told", "speech", ""),
