@@ -20,12 +20,15 @@ class Exempt:
     path: str = "*"
     """Pattern of paths, as in a shell."""
     place: Place | None = Place.IDENTIFIER
+    kinds: frozenset[str] = frozenset()
+    """Kinds of definitions; empty is all."""
 
     def covers(self, path: str, passage: Passage) -> bool:
         """Return whether a whole passage is exempt."""
         return (
             fnmatchcase(path, self.path)
             and self.place in (None, passage.place)
+            and (not self.kinds or passage.kind in self.kinds)
             and (self.text == "*" or (passage.place is Place.IDENTIFIER and passage.text == self.text))
         )
 
@@ -47,6 +50,10 @@ EXCEPTIONS: Final = (
     Exempt("*", "generated from Tinkerbell's protocol buffers", path="src/ironbell/codec/proto/*", place=None),
     Exempt("*", "shows the words that it bans", path="docs/contributing/words.md", place=None),
     Exempt("connection_made", "a method of asyncio's protocols"),
-    Exempt("why", "the command `ironbell why` has this name, and its package and module after it"),
+    Exempt(
+        "why",
+        "the command `ironbell why` has this name, and so have its package and module",
+        kinds=frozenset({"function", "module"}),
+    ),
     Exempt("note", "a field of events.k8s.io/v1", path="src/ironbell/api/*"),
 )

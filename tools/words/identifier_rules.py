@@ -44,6 +44,7 @@ IDENTIFIERS: Final = (
         "is_gone",
         "was_deleted",
         words=("gone", "goes", "went", "going", "away"),
+        unless=("goes_to", "goes_direct"),
     ),
     Rule(
         "pronoun",
@@ -89,7 +90,7 @@ IDENTIFIERS: Final = (
         "a server that can be claimed is available",
         "may_be_had",
         "is_claimable",
-        words=("be_had", "had", "may_have"),
+        words=("be_had", "may_have"),
     ),
     Rule(
         "take",
@@ -160,6 +161,7 @@ IDENTIFIERS: Final = (
         "at_fault",
         "problem",
         words=("at_fault", "look", "looks", "sight", "trouble", "troubles"),
+        unless=("look_up",),
     ),
     Rule(
         "verdict",

@@ -38,6 +38,8 @@ class Rule:
     """The example, corrected: the rule does not find it."""
     words: tuple[str, ...] = ()
     """In identifiers: words, or words joined by underscores."""
+    unless: tuple[str, ...] = ()
+    """In identifiers: longer sequences of words that have another meaning, such as `look_up`."""
     whole: bool = False
     """In identifiers: only if the words are the whole name."""
     kinds: frozenset[str] = frozenset()
@@ -64,4 +66,7 @@ class Rule:
         """Return whether an identifier, given in lower case with underscores, has one of the words."""
         if self.whole:
             return name in self.words
-        return any(f"_{word}_" in f"_{name}_" for word in self.words)
+        padded = f"_{name}_"
+        for words in self.unless:
+            padded = padded.replace(f"_{words}_", "_")
+        return any(f"_{word}_" in padded for word in self.words)

@@ -143,7 +143,17 @@ def test_identifiers_are_found_where_they_are_defined(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["f(told)", "f(told=1)", "x = y.told", "import told", "from told import y", "untold = 1", "toldest = 1"]
+    "source",
+    [
+        "f(told)",
+        "f(told=1)",
+        "x = y.told",
+        "import told",
+        "from told import y",
+        "untold = 1",
+        "toldest = 1",
+        "look_up = 1",
+    ],
 )
 def test_uses_and_other_words_are_not_found(source: str) -> None:
     assert check_text(MODULE, source) == []
@@ -229,6 +239,8 @@ def test_every_exception_is_needed(exception: Any) -> None:
 
 def test_exceptions_cover_names_and_parts_of_texts() -> None:
     assert check_text(MODULE, "def connection_made(self): pass") == []
+    assert check_text(MODULE, "def why(): pass") == []
+    assert shown("why = 1") == ["1 identifier why"]
     assert check_text("src/ironbell/codec/proto/x_pb2.py", "told = 1") == []
     exempt = exceptions.Exempt("the client is gone", "an example", place=None)
     (passage,) = [
