@@ -16,6 +16,7 @@ from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc.driver import AuthenticationError, UnreachableError, UnsupportedError
 
+PORT: Final = 623
 TIMEOUT_S: Final = 20.0
 _COMMANDS: Final[Mapping[PowerAction, str]] = {
     PowerAction.ON: "on",
