@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from ironbell.agent.actions.checksum import Checksum
+from ironbell.agent.actions.streams.checksum import Checksum
 
 MB = 1_000_000
 CHUNK = 1 << 20

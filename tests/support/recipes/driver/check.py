@@ -10,7 +10,7 @@ from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.connection import Connection, IpmitoolOptions, ProviderOptions
 from ironbell.api.bmc.machine import PowerState
 from ironbell.bmc.driver import AuthenticationError
-from ironbell.contract.ineffective import of_connection
+from ironbell.contract.servers.ineffective import of_connection
 from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.rufio.operation import SetBootDevice, SetPower
 from ironbell.controllers.rufio.secret import Credentials

@@ -10,7 +10,7 @@ from aiohttp import ClientSession, web
 from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip
-from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.services.metadata.http import MetadataHttp
 
 
