@@ -9,8 +9,14 @@ import pytest
 
 from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, Template, Worker, WorkerTemplates
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import (
+    Blueprint,
+    Desired,
+    Template,
+    TopologyError,
+    Worker,
+    WorkerTemplates,
+)
 from ironbell.controllers.capi.topology.patches.engine import Context, with_patches
 from support.classpatches import request
 from support.topologies import (

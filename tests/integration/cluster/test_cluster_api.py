@@ -256,7 +256,7 @@ def test_clusters_and_classes_are_judged_by_each_other(site: OnCluster) -> None:
     said = refused({"workers": {"machineDeployments": [{"class": "none", "name": "md-0"}]}})
     assert 'MachineDeploymentClass with name "none" does not exist in ClusterClass "small": it has worker' in said
     assert "version cannot be increased" in refused({"version": "v1.37.0"})
-    assert "its object is not there yet" in refused({"version": "v1.35.0"})
+    assert "its object does not exist yet" in refused({"version": "v1.35.0"})
     said = refused({"classRef": {"name": "other"}})
     assert "ClusterClass capi-class/other not found" in said
 

@@ -260,13 +260,13 @@ async def test_a_node_is_left_behind_once_its_time_is_over(workload: Workload, m
     (event,) = await does[DELETE_NODE](late)
     assert isinstance(event, Emit)
     assert (event.reason, event.type, event.name) == ("FailedDeleteNode", "Warning", "m1")
-    assert "Node n1 stays in the cluster" in event.message
+    assert "Node n1 remains in the cluster" in event.message
 
 
 def test_the_ledger_forgets_what_is_old() -> None:
     ledger, start = Ledger(), parse_rfc3339("2026-01-01T00:00:00Z")
-    ledger.note(CLUSTER, "n1", [Outcome("a", start)])
-    ledger.note(CLUSTER, "n1", [Outcome("b", start + timedelta(minutes=9))])
+    ledger.record(CLUSTER, "n1", [Outcome("a", start)])
+    ledger.record(CLUSTER, "n1", [Outcome("b", start + timedelta(minutes=9))])
     assert {one.uid for one in ledger.outcomes(CLUSTER, "n1")} == {"a", "b"}
-    ledger.note(CLUSTER, "n1", [Outcome("b", start + timedelta(minutes=11), "no")])
+    ledger.record(CLUSTER, "n1", [Outcome("b", start + timedelta(minutes=11), "no")])
     assert ledger.outcomes(CLUSTER, "n1") == (Outcome("b", start + timedelta(minutes=11), "no"),)

@@ -1,4 +1,4 @@
-"""The controllers of Cluster API's own kinds, and what each may do with the API."""
+"""The controllers of Cluster API's kinds, and their access rights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ironbell.contract.access import READ, Grant, Named, Permissions, may, may_i
 from ironbell.contract.crossing import USE
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.contract.system import Runtime
-from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, KubeconfigMaker
+from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, KubeconfigCreator
 from ironbell.controllers.capi.cluster.reconciler import ClusterReconciler
 from ironbell.controllers.capi.clusterresourceset.applier import APPLY, Applier, Reader
 from ironbell.controllers.capi.clusterresourceset.applying import ResourceApplyingReconciler
@@ -39,13 +39,13 @@ from ironbell.controllers.capi.machine.reconciler import NOTHING_MORE, MachineRe
 from ironbell.controllers.capi.machinedeployment.reconciler import MachineDeploymentReconciler
 from ironbell.controllers.capi.machinehealthcheck.observed import SPACING_S
 from ironbell.controllers.capi.machinehealthcheck.reconciler import MachineHealthCheckReconciler
-from ironbell.controllers.capi.machinepool.reconciler import MachinePoolReconciler
+from ironbell.controllers.capi.machinepool import MachinePoolReconciler
 from ironbell.controllers.capi.machineset.reconciler import MachineSetReconciler
 from ironbell.controllers.capi.topology.clusterclass import ClusterClassReconciler
 from ironbell.controllers.capi.topology.reconciler import TopologyReconciler
 from ironbell.controllers.capi.topology.templates import TopologyDeploymentReconciler, TopologyMachineSetReconciler
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
-from ironbell.controllers.capi.topology.variables.schemas import Schemas
+from ironbell.controllers.capi.topology.variables.values import Schemas
 from ironbell.kube.cache.feeds import spaced
 from ironbell.kube.manager.controller import Controller
 from ironbell.workload.access import Workloads
@@ -56,7 +56,7 @@ _PROVIDERS: Final = ("infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s
 
 
 def _owns(kind: Named) -> list[Grant]:
-    """What a controller does with the objects that it reconciles."""
+    """Grants for the objects that a controller reconciles."""
     return [may(kind, "delete", "patch"), may(kind, "patch", subresource="status")]
 
 
@@ -70,11 +70,11 @@ PERMISSIONS: Final = Permissions(
             *may_read(CONFIG_MAP, SECRET, CUSTOM_RESOURCE_DEFINITION),
         ]
     ),
-    # the claim that an IPAddress is for, and what a pool gave out
+    # the claim that an IPAddress belongs to, and the addresses of a pool
     reviews=policy_rules([may(kind, "get", "list") for kind in (IP_ADDRESS_CLAIM, IP_ADDRESS)]),
     # `finalizers` is for owner references that block deletion, and `delete` also for changing an object's owners: the
-    # admission plugin OwnerReferencesPermissionEnforcement, on in some distributions, asks for both. No controller may
-    # delete Secrets, so one that somebody else created keeps its owners under that plugin.
+    # admission plugin OwnerReferencesPermissionEnforcement, on in some distributions, requires both. No controller may
+    # delete Secrets, so a Secret that another client created keeps its owners under that plugin.
     writes={
         ClusterReconciler.name: policy_rules(
             [
@@ -179,22 +179,22 @@ def controllers(
     algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048,
     synced: Synced = NOTHING_MORE,
 ) -> list[Controller]:
-    """The controllers.
+    """Create the controllers.
 
     Args:
         workloads: the connections to workload clusters.
-        api: the manager's API, for those without an identity of their own.
-        clock: for how long certificates are good, and when something was done.
+        api: the manager's API, for controllers without an identity of their own.
+        clock: the time for the validity of certificates and for timestamps.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
         schemas: reads the schemas of a ClusterClass's variables.
-        algorithm: of the keys in kubeconfigs that are made here.
-        synced: labels and annotations of Machines that go to Nodes besides the usual ones.
+        algorithm: for the keys in kubeconfigs.
+        synced: labels and annotations of Machines that are copied to Nodes besides the usual ones.
     """
     cluster, machine, ledger = ClusterReconciler(), MachineReconciler(synced), Ledger()
     return [
         Controller(
             cluster,
-            performers={KUBECONFIG: KubeconfigMaker(api_of(cluster.name) or api, clock, algorithm)},
+            performers={KUBECONFIG: KubeconfigCreator(api_of(cluster.name) or api, clock, algorithm)},
             resolvers=resolvers(workloads),
             api=api_of(cluster.name),
             feeds=(workloads.feed,),

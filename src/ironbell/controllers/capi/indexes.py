@@ -1,4 +1,4 @@
-"""Ways to find the objects of a cluster, shared by the controllers of this group."""
+"""Indexes of the objects of a cluster, which the controllers of this group share."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ MACHINE_SETS_OF_CLUSTER: Final = Index(MACHINE_SET, "capi-cluster", cluster_keys
 MACHINE_DEPLOYMENTS_OF_CLUSTER: Final = Index(MACHINE_DEPLOYMENT, "capi-cluster", cluster_keys)
 MACHINE_POOLS_OF_CLUSTER: Final = Index(MACHINE_POOL, "capi-cluster", cluster_keys)
 ORPHAN_MACHINES: Final = Index(MACHINE, "capi-orphan", _orphan_keys)
-"""Machines that nobody controls, by cluster."""
+"""Machines without a controller, by cluster."""
 MACHINES_BY_OWNER: Final = by_owner_uid(MACHINE)

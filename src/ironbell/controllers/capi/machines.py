@@ -1,4 +1,4 @@
-"""What owners of Machines say about them: which are well, which are stuck, which versions they run.
+"""The health, deletion and versions of Machines, as their owners report them.
 
 Source: kubernetes-sigs/cluster-api: util/collections/machine_filters.go, internal/util/version/version.go,
 core/reconcilers/machineset/machineset_controller_status.go.
@@ -10,16 +10,22 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.common import StatusVersion
-from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.machine import Machine, MachineTemplateSpec
 from ironbell.api.cluster.names import ANNOTATION_UPDATE_IN_PROGRESS
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.clusters.external import External
 from ironbell.contract.clusters.versions import sort_key
+from ironbell.contract.owners import owner_reference, owners_patch, with_owner
+from ironbell.contract.templates import SUFFIX
 from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import MergePatch
 from ironbell.kube.finalizers import is_deleting
 
 STALE_AFTER: Final = timedelta(minutes=15)
-"""How long a Machine may be in deletion before its owner says so."""
+"""Time that a Machine may be in deletion before its owner reports it."""
 _DRAINS_LONG: Final = timedelta(minutes=5)
 _YOUNG: Final = timedelta(seconds=10)
 _DELAYS: Final = (
@@ -32,7 +38,7 @@ _NAMES_SHOWN: Final = 3
 
 
 def status_of(machine: Machine, condition_type: str) -> str:
-    """The status of a condition, empty if it is not there."""
+    """Status of a condition; empty if it is missing."""
     for condition in machine.status.conditions:
         if condition.type == condition_type:
             return condition.status
@@ -48,27 +54,27 @@ def is_false(machine: Machine, condition_type: str) -> bool:
 
 
 def has_node(machine: Machine) -> bool:
-    """Whether its Node was found."""
+    """Return whether the Machine has a Node."""
     return bool(machine.status.node_ref.name)
 
 
 def is_unhealthy(machine: Machine) -> bool:
-    """Whether a health check found something wrong."""
+    """Return whether a health check reports the Machine as unhealthy."""
     return is_false(machine, "HealthCheckSucceeded")
 
 
 def is_to_be_remediated(machine: Machine) -> bool:
-    """Whether its owner is to replace it."""
+    """Return whether the Machine's owner is to replace it."""
     return is_unhealthy(machine) and is_false(machine, "OwnerRemediated")
 
 
 def is_updating(machine: Machine) -> bool:
-    """Whether it is being changed in place."""
+    """Return whether the Machine is being changed in place."""
     return ANNOTATION_UPDATE_IN_PROGRESS in machine.metadata.annotations
 
 
 def counts_for_up_to_date(machine: Machine, now: datetime) -> bool:
-    """Whether UpToDate is expected of it: very young Machines do not say it yet."""
+    """Return whether UpToDate is expected of a Machine: very young Machines do not report it yet."""
     created = machine.metadata.creation_timestamp
     if status_of(machine, "UpToDate"):
         return True
@@ -76,7 +82,7 @@ def counts_for_up_to_date(machine: Machine, now: datetime) -> bool:
 
 
 def younger_until_s(machines: Iterable[Machine], now: datetime) -> float | None:
-    """Seconds until the first of the Machines is expected to say UpToDate; None when none is so young."""
+    """Seconds until the first of the Machines is expected to report UpToDate; None if none is so young."""
     waiting = [
         (parse_rfc3339(machine.metadata.creation_timestamp) + _YOUNG - now).total_seconds()
         for machine in machines
@@ -86,23 +92,23 @@ def younger_until_s(machines: Iterable[Machine], now: datetime) -> float | None:
 
 
 def named(names: Iterable[str], shown: int = _NAMES_SHOWN) -> str:
-    """Names in order, the first few of them."""
+    """The names in order; the first few of many."""
     ordered = sorted(names)
     more = [f"... ({len(ordered) - shown} more)"] if len(ordered) > shown else []
     return ", ".join([*ordered[:shown], *more])
 
 
-def unhealthy_message(machines: Iterable[Machine], who: str) -> str:
-    """That Machines are not healthy and nobody will replace them; empty when all are well."""
+def unhealthy_message(machines: Iterable[Machine], suffix: str) -> str:
+    """The message that Machines are unhealthy and will not be replaced; empty if all are healthy."""
     names = [machine.metadata.name for machine in machines if is_unhealthy(machine)]
     if not names:
         return ""
     subject = "Machine {} is" if len(names) == 1 else "Machines {} are"
-    return f"{subject.format(named(names))} not healthy (not to be remediated{who})"
+    return f"{subject.format(named(names))} not healthy (not to be remediated{suffix})"
 
 
 def stale_message(machines: Iterable[Machine], now: datetime) -> str:
-    """That Machines take long to go, with what likely holds them; empty when none does."""
+    """The message that Machines take long to be deleted, with the likely causes; empty if none does."""
     stale = [machine for machine in machines if _since(machine.metadata.deletion_timestamp, now) > STALE_AFTER]
     if not stale:
         return ""
@@ -114,14 +120,14 @@ def stale_message(machines: Iterable[Machine], now: datetime) -> str:
 
 
 def next_stale_s(machines: Iterable[Machine], now: datetime) -> float | None:
-    """Seconds until another Machine has been in deletion for long; None when none will."""
+    """Seconds until the next Machine has been in deletion for long; None if there is none."""
     waits = [STALE_AFTER - _since(m.metadata.deletion_timestamp, now) for m in machines if is_deleting(m)]
     ahead = [wait.total_seconds() for wait in waits if wait >= timedelta(0)]
     return min(ahead) + 1.0 if ahead else None
 
 
 def versions_of(machines: Sequence[Machine]) -> list[StatusVersion]:
-    """How many Machines run which version; what the kubelet reports goes before what is asked for."""
+    """Number of Machines per version: the version that the kubelet reports, else the desired version."""
     counts: dict[str, int] = {}
     for machine in sorted(machines, key=lambda m: (m.metadata.creation_timestamp or "", m.metadata.name)):
         info = machine.status.node_info
@@ -132,11 +138,11 @@ def versions_of(machines: Sequence[Machine]) -> list[StatusVersion]:
 
 
 def joined_versions(versions: Iterable[StatusVersion]) -> list[StatusVersion]:
-    """Counts of several objects, by version."""
+    """Sum of the counts of several objects, by version."""
     counts: dict[str, int] = {}
-    for one in versions:
-        if one.version:
-            counts[one.version] = counts.get(one.version, 0) + (one.replicas or 0)
+    for version in versions:
+        if version.version:
+            counts[version.version] = counts.get(version.version, 0) + (version.replicas or 0)
     return _ordered(counts)
 
 
@@ -149,9 +155,44 @@ def _since(moment: str | None, now: datetime) -> timedelta:
 
 
 def _drain_message(machine: Machine, now: datetime) -> str:
-    """What the Machine says of a drain that takes long."""
-    found = find_condition(machine.status.conditions, "Deleting")
+    """The Machine's message about a drain that takes long; empty if there is none."""
+    condition = find_condition(machine.status.conditions, "Deleting")
     deletion = machine.status.deletion
-    if found is None or found.status != "True" or found.reason != "DrainingNode" or deletion is None:
+    if condition is None or condition.status != "True" or condition.reason != "DrainingNode" or deletion is None:
         return ""
-    return found.message if _since(deletion.node_drain_start_time, now) > _DRAINS_LONG else ""
+    return condition.message if _since(deletion.node_drain_start_time, now) > _DRAINS_LONG else ""
+
+
+def differences(current: MachineTemplateSpec, desired: MachineTemplateSpec) -> list[str]:
+    """The differences that require another Machine, a line for each."""
+    old, new = current.spec, desired.spec
+    lines = []
+    if old.version != new.version:
+        lines.append(f"Version {old.version}, {new.version} required")
+    if old.bootstrap != new.bootstrap:
+        if old.bootstrap.config_ref.name:
+            lines.append(_outdated(old.bootstrap.config_ref.kind))
+        else:
+            secrets = (old.bootstrap.data_secret_name or "nil", new.bootstrap.data_secret_name or "nil")
+            lines.append("spec.bootstrap.dataSecretName {}, {} required".format(*secrets))
+    if old.infrastructure_ref != new.infrastructure_ref:
+        lines.append(_outdated(old.infrastructure_ref.kind))
+    if old.failure_domain != new.failure_domain:
+        lines.append(f"Failure domain {old.failure_domain}, {new.failure_domain} required")
+    return lines
+
+
+def _outdated(template_kind: str) -> str:
+    return f"{template_kind.removesuffix(SUFFIX)} is not up-to-date"
+
+
+def owned_template(cluster: Cluster, template: External | None) -> MergePatch | None:
+    """The patch that makes the Cluster an owner of a template; None if it already is, or if the template is missing or
+    being deleted.
+    """
+    if template is None or not template.is_found or not template.reference.kind.endswith(SUFFIX):
+        return None
+    if is_deleting(cluster) or template.is_deleting:
+        return None
+    kind, obj = template.found
+    return owners_patch(kind, obj, with_owner(obj.metadata.owner_references, owner_reference(CLUSTER, cluster)))

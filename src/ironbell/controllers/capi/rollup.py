@@ -1,4 +1,4 @@
-"""Conditions of owners that add up those of what they own.
+"""Conditions of owners that aggregate the conditions of their dependents.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/*/..._status.go.
 """
@@ -21,18 +21,18 @@ NO_REPLICAS = "NoReplicas"
 
 
 def machines_ready(machines: Sequence[Machine], target: str) -> Condition:
-    """Whether Machines are ready."""
+    """Condition for the readiness of Machines."""
     return _of_machines(machines, "Ready", target, Reasons("NotReady", "ReadyUnknown", "Ready"))
 
 
 def machines_up_to_date(machines: Sequence[Machine], target: str, now: datetime) -> Condition:
-    """Whether Machines are what their owners ask for; very young ones do not count."""
+    """Condition for whether Machines match the spec of their owner; very young Machines are left out."""
     counted = [machine for machine in machines if counts_for_up_to_date(machine, now)]
     return _of_machines(counted, "UpToDate", target, Reasons("NotUpToDate", "UpToDateUnknown", "UpToDate"))
 
 
 def remediating(machines: Sequence[Machine], otherwise: str) -> Condition:
-    """Whether Machines are being replaced because they are unhealthy; `otherwise` tells of those that are not."""
+    """Condition for the replacement of unhealthy Machines; `otherwise` is the message if none is being replaced."""
     doomed = [owned(MACHINE, machine) for machine in machines if is_to_be_remediated(machine)]
     if not doomed:
         return Condition(type="Remediating", status="False", reason="NotRemediating", message=otherwise)
@@ -41,13 +41,13 @@ def remediating(machines: Sequence[Machine], otherwise: str) -> Condition:
 
 
 def available(objects: Sequence[Owned], target: str) -> Condition:
-    """Whether sets of Machines are available."""
+    """Condition for the availability of sets of Machines."""
     reasons = Reasons("NotAvailable", "AvailableUnknown", "Available")
     return aggregate(objects, "Available", target=target, reason=reasons)
 
 
 def under_way(objects: Sequence[Owned], condition: str) -> Condition:
-    """Whether something is under way in any of the objects: a condition that is good when False."""
+    """Condition for an operation that is in progress in any of the objects: it is normally False."""
     if not objects:
         return Condition(type=condition, status="False", reason=f"Not{condition}", message="")
     reasons = Reasons(condition, f"{condition}Unknown", f"Not{condition}")
@@ -65,14 +65,14 @@ def legacy_machines_ready(machines: Sequence[Machine], target: str) -> LegacyCon
 def _of_machines(machines: Sequence[Machine], source: str, target: str, reasons: Reasons) -> Condition:
     if not machines:
         return Condition(type=target, status="True", reason=NO_REPLICAS, message="")
-    # Those that are plainly good neither change what the others add up to nor are told of.
-    told = [machine for machine in machines if not _is_plainly_good(machine, source)]
-    if not told:
+    # A Machine that is plainly good does not change the result, and is not reported.
+    reported = [machine for machine in machines if not _is_plainly_good(machine, source)]
+    if not reported:
         return Condition(type=target, status="True", reason=reasons.info, message="")
-    return aggregate([owned(MACHINE, machine) for machine in told], source, target=target, reason=reasons)
+    return aggregate([owned(MACHINE, machine) for machine in reported], source, target=target, reason=reasons)
 
 
 def _is_plainly_good(machine: Machine, source: str) -> bool:
-    """Whether a condition is True and nothing is to be told: then nothing is to be added up."""
-    found = find_condition(machine.status.conditions, source)
-    return found is not None and found.status == "True" and not found.message
+    """Return whether a condition is True and has no message: then there is nothing to aggregate."""
+    condition = find_condition(machine.status.conditions, source)
+    return condition is not None and condition.status == "True" and not condition.message

@@ -1,4 +1,4 @@
-"""Cluster API's own controllers as a system."""
+"""The system of Cluster API's own controllers."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_a_cluster_name_does_not_change(kind: Any) -> None:
             {"maxSurge": "lots", "maxUnavailable": 0},
             (
                 'spec.rollout.strategy.rollingUpdate.maxSurge: Invalid value: "lots": must be either an int or a'
-                " percentage: 'lots' is neither a whole number nor a percentage such as 25%"
+                ' percentage: "lots" is neither a whole number nor a percentage such as 25%'
             ),
         ),
     ],

@@ -274,7 +274,7 @@ def test_unhealthy_workers_are_told_of() -> None:
 
 
 def state_of(world: World, state: ConnectionState) -> None:
-    world.resolvers = {Connection: lambda _world, _query: state}
+    world.resolvers = {Connection: lambda _world, _question: state}
     world.facts.clear()
 
 

@@ -88,7 +88,7 @@ def scene(
     world = World(
         outside=Remotes(),
         performers={APPLY: apply_},
-        resolvers={Connection: lambda _world, _query: ConnectionState(connected=connected), ContentHash: hash_},
+        resolvers={Connection: lambda _world, _question: ConnectionState(connected=connected), ContentHash: hash_},
     )
     world.api.serve([CLUSTER, CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING, CONFIG_MAP, SECRET_METADATA])
     for number in range(clusters):

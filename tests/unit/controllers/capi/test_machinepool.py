@@ -10,7 +10,7 @@ from ironbell.api.cluster import MACHINE_POOL
 from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.core.node import NodeCondition
 from ironbell.api.meta import to_builtin
-from ironbell.controllers.capi.machinepool.reconciler import MachinePoolReconciler
+from ironbell.controllers.capi.machinepool import MachinePoolReconciler
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
 from ironbell.workload.queries import AllNodes, NodeView
@@ -28,7 +28,7 @@ def scene(
     *, nodes: tuple[NodeView, ...] = (), annotations: dict[str, str] | None = None, **infrastructure: Any
 ) -> tuple[World, MachinePool]:
     world = capi_world()
-    world.resolvers = {AllNodes: lambda _world, _query: nodes}
+    world.resolvers = {AllNodes: lambda _world, _question: nodes}
     add_cluster(world)
     pool = {"metadata": {"name": "pool", "namespace": NAMESPACE, "finalizers": ["example.com/f"]}}
     world.add(INFRA_MACHINE, {**pool, **infrastructure})

@@ -1,1 +1,1 @@
-"""What is filled in and what is refused when objects of this group are written, over plain data."""
+"""Defaults and validation for objects of the Cluster API groups, over plain data."""

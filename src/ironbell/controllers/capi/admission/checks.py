@@ -1,7 +1,7 @@
-"""Faults that several kinds of this group share, over plain data.
+"""Checks that several kinds of this group share, over plain data.
 
-Source: kubernetes-sigs/cluster-api: core/webhooks/admission, internal/util/taints; kubernetes/apimachinery:
-pkg/util/validation/validation.go for what label keys and values may be.
+Source: kubernetes-sigs/cluster-api: core/webhooks/admission (machineset.go for replicas), internal/util/taints;
+kubernetes/apimachinery: pkg/util/validation/validation.go for the syntax of label keys and values.
 """
 
 from __future__ import annotations
@@ -10,8 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, TAINT_OUTDATED_REVISION, TAINT_UNINITIALIZED
+from ironbell.api.cluster.names import (
+    ANNOTATION_AUTOSCALER_MAX_SIZE,
+    ANNOTATION_AUTOSCALER_MIN_SIZE,
+    LABEL_CLUSTER_NAME,
+    TAINT_OUTDATED_REVISION,
+    TAINT_UNINITIALIZED,
+)
 from ironbell.base.labels import SelectorError
+from ironbell.base.numbers import decimal
 from ironbell.contract.admission import FieldProblem, forbidden, invalid, required
 from ironbell.contract.clusters.name_templates import RANDOM, NameTemplateError, render_name
 from ironbell.contract.clusters.versions import VersionError, parse_version
@@ -28,7 +35,7 @@ _ANNOTATIONS_MAX_BYTES: Final = 256 * 1024
 
 
 def at(fields: Any, *path: str) -> Any:
-    """What is at a path of plain data; None where there is nothing."""
+    """Return the value at a path of plain data, or None if the path does not exist."""
     for name in path:
         if not isinstance(fields, Mapping):
             return None
@@ -37,77 +44,77 @@ def at(fields: Any, *path: str) -> Any:
 
 
 def put(fields: Fields, value: Any, *path: str) -> Fields:
-    """Plain data with a value at a path; the input is not changed."""
+    """Return plain data with a value set at a path; the input is not changed."""
     name, *rest = path
     inner = fields.get(name)
     return {**fields, name: put(inner if isinstance(inner, dict) else {}, value, *rest) if rest else value}
 
 
 def with_v(fields: Fields, *path: str) -> Fields:
-    """Plain data whose version at a path starts with v, if there is one."""
+    """Return plain data whose version at a path, if set, starts with v."""
     version = at(fields, *path)
     return put(fields, f"v{version}", *path) if version and not str(version).startswith("v") else fields
 
 
 def with_cluster_label(obj: Fields) -> Fields:
-    """An object with the label of its cluster."""
+    """Return an object with the label of its cluster."""
     name = at(obj, "spec", "clusterName")
     return put(obj, name, "metadata", "labels", LABEL_CLUSTER_NAME) if name else obj
 
 
-def label_value_fault(value: str) -> str:
-    """Why a text cannot be the value of a label; empty if it can."""
+def label_value_problem(value: str) -> str:
+    """Return the reason why a text is not a valid label value; empty if it is valid."""
     if value == "" or _LABEL_NAME.fullmatch(value):
         return ""
     return "it may have up to 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit"
 
 
-def label_key_fault(key: str) -> str:
-    """Why a text cannot be the key of a label; empty if it can."""
+def label_key_problem(key: str) -> str:
+    """Return the reason why a text is not a valid label key; empty if it is valid."""
     prefix, slash, name = key.rpartition("/")
-    if _LABEL_NAME.fullmatch(name) and (not slash or dns_subdomain_fault(prefix) == ""):
+    if _LABEL_NAME.fullmatch(name) and (not slash or dns_subdomain_problem(prefix) == ""):
         return ""
     return "it is [PREFIX/]NAME, the name as a label's value, the prefix a DNS name"
 
 
-def dns_subdomain_fault(name: str) -> str:
-    """Why a text cannot be the name of an object; empty if it can."""
+def dns_subdomain_problem(name: str) -> str:
+    """Return the reason why a text is not a valid object name; empty if it is valid."""
     if len(name) <= 253 and _DNS_SUBDOMAIN.fullmatch(name):
         return ""
     return "it is a DNS name of up to 253 lower-case letters, digits, '-' and '.'"
 
 
 def name_problems(obj: Fields) -> Iterator[FieldProblem]:
-    """The name goes into labels of other objects."""
+    """Check that the name is a valid label value, because labels of other objects contain it."""
     name = str(at(obj, "metadata", "name") or "")
-    if fault := label_value_fault(name):
-        yield invalid("metadata.name", name, f"must be a valid label value: {fault}")
+    if problem := label_value_problem(name):
+        yield invalid("metadata.name", name, f"must be a valid label value: {problem}")
 
 
 def metadata_problems(metadata: Any, path: str) -> Iterator[FieldProblem]:
-    """Labels and annotations of a template."""
+    """Check the labels and annotations of a template."""
     for key, value in sorted((at(metadata, "labels") or {}).items()):
-        if fault := label_key_fault(key):
-            yield invalid(f"{path}.labels", key, fault)
-        if fault := label_value_fault(value):
-            yield invalid(f"{path}.labels", value, fault)
+        if problem := label_key_problem(key):
+            yield invalid(f"{path}.labels", key, problem)
+        if problem := label_value_problem(value):
+            yield invalid(f"{path}.labels", value, problem)
     annotations = at(metadata, "annotations") or {}
     for key in sorted(annotations):
-        if fault := label_key_fault(key.lower()):
-            yield invalid(f"{path}.annotations", key, fault)
+        if problem := label_key_problem(key.lower()):
+            yield invalid(f"{path}.annotations", key, problem)
     if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_MAX_BYTES:
         yield invalid(f"{path}.annotations", "", f"must have at most {_ANNOTATIONS_MAX_BYTES} bytes")
 
 
 def bootstrap_problems(spec: Fields) -> Iterator[FieldProblem]:
-    """The template's bootstrap: a template to clone, or a Secret."""
+    """Check that the template's bootstrap names a template to clone, or a Secret."""
     bootstrap = at(spec, "template", "spec", "bootstrap")
     if not at(bootstrap, "configRef", "name") and at(bootstrap, "dataSecretName") is None:
         yield required("spec.template.spec.bootstrap", BOTH_BOOTSTRAPS_EMPTY)
 
 
 def cluster_name_problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
-    """The cluster's name: never another, and the same in the template."""
+    """Check that the cluster's name never changes, and that the template has the same."""
     name = at(new, "spec", "clusterName")
     if old is not None and at(old, "spec", "clusterName") != name:
         yield forbidden("spec.clusterName", "field is immutable")
@@ -120,7 +127,7 @@ def cluster_name_problems(new: Fields, old: Fields | None) -> Iterator[FieldProb
 
 
 def version_problems(version: Any, path: str) -> Iterator[FieldProblem]:
-    """A Kubernetes version, if there is one."""
+    """Check a Kubernetes version, if it is set."""
     if not version:
         return
     if not str(version).startswith("v"):
@@ -132,21 +139,21 @@ def version_problems(version: Any, path: str) -> Iterator[FieldProblem]:
 
 
 def selector_problems(new: Fields) -> Iterator[FieldProblem]:
-    """The selector must be one, and find what is made from the template."""
+    """Check that the selector is valid and matches the labels of the template."""
     plain = at(new, "spec", "selector") or {}
     labels = at(new, "spec", "template", "metadata", "labels") or {}
     selector = PlainSelector.of(plain)
     try:
-        found = compiled(selector).matches(labels)
+        matches = compiled(selector).matches(labels)
     except SelectorError as error:
         yield invalid("spec.selector", plain, error.message)
         return
-    if not found:
+    if not matches:
         yield invalid("spec.template.metadata.labels", labels, f'must match spec.selector "{text(selector)}"')
 
 
 def naming_problems(template: Any, path: str) -> Iterator[FieldProblem]:
-    """A naming template of a MachineSet's Machines, if there is one."""
+    """Check the naming template of a MachineSet's Machines, if it is set."""
     if not template:
         return
     if RANDOM not in template:
@@ -156,19 +163,19 @@ def naming_problems(template: Any, path: str) -> Iterator[FieldProblem]:
     except NameTemplateError as error:
         yield invalid(path, template, f"invalid template: {error.message}")
         return
-    if fault := dns_subdomain_fault(name):
-        yield invalid(path, template, f"invalid template, generated names would be no names of objects: {fault}")
+    if problem := dns_subdomain_problem(name):
+        yield invalid(path, template, f"invalid template, generated names would not be valid object names: {problem}")
 
 
 def taint_problems(taints: Any, path: str, *, worker: bool = True) -> Iterator[FieldProblem]:
-    """Taints that others manage cannot be asked for."""
+    """Reject taints that other components manage."""
     for number, taint in enumerate(taints or ()):
         key = str(at(taint, "key") or "")
-        for fault in _taint_faults(key, worker=worker):
-            yield invalid(f"{path}[{number}].key", key, fault)
+        for problem in _taint_key_problems(key, worker=worker):
+            yield invalid(f"{path}[{number}].key", key, problem)
 
 
-def _taint_faults(key: str, *, worker: bool) -> Iterable[str]:
+def _taint_key_problems(key: str, *, worker: bool) -> Iterable[str]:
     if key in (TAINT_UNINITIALIZED, TAINT_OUTDATED_REVISION):
         yield "taint key is not allowed"
     elif key.startswith("node.kubernetes.io/") and key != "node.kubernetes.io/out-of-service":
@@ -177,7 +184,48 @@ def _taint_faults(key: str, *, worker: bool) -> Iterable[str]:
         yield "taint key must not have the prefix node.cloudprovider.kubernetes.io/"
     elif key == "node-role.kubernetes.io/master":
         yield "taint is deprecated since 1.24 and should not be used anymore"
-    if fault := label_key_fault(key):
-        yield fault
+    if problem := label_key_problem(key):
+        yield problem
     if worker and key == "node-role.kubernetes.io/control-plane":
         yield "taint is not allowed for worker Machines"
+
+
+_BOUNDS: Final = (ANNOTATION_AUTOSCALER_MIN_SIZE, ANNOTATION_AUTOSCALER_MAX_SIZE)
+
+
+def with_replicas(new: Fields, old: Fields | None) -> Fields:
+    """Return the object with `spec.replicas`: its own, else the previous number within the
+    autoscaler's bounds, else 1.
+    """
+    if at(new, "spec", "replicas") is not None:
+        return new
+    bounds = _bounds(new)
+    if bounds is None:
+        return new if list(replica_problems(new)) else put(new, 1, "spec", "replicas")
+    smallest, largest = bounds
+    old_replicas = at(old, "spec", "replicas") if old is not None else None
+    if old_replicas is None or old_replicas < smallest:
+        return put(new, smallest, "spec", "replicas")
+    return put(new, min(old_replicas, largest), "spec", "replicas")
+
+
+def replica_problems(new: Fields) -> Iterator[FieldProblem]:
+    """Check the autoscaler's bounds where they are needed."""
+    annotations = at(new, "metadata", "annotations") or {}
+    if at(new, "spec", "replicas") is not None or not all(name in annotations for name in _BOUNDS):
+        return
+    for name in _BOUNDS:
+        if _whole(annotations[name]) is None:
+            yield invalid(f"metadata.annotations[{name}]", annotations[name], "must be a whole number")
+
+
+def _bounds(new: Fields) -> tuple[int, int] | None:
+    annotations = at(new, "metadata", "annotations") or {}
+    smallest, largest = (_whole(annotations.get(name)) for name in _BOUNDS)
+    return None if smallest is None or largest is None else (smallest, largest)
+
+
+def _whole(text: str | None) -> int | None:
+    digits = (text or "").removeprefix("+")
+    number = decimal(digits.removeprefix("-"))
+    return -number if number is not None and digits.startswith("-") else number

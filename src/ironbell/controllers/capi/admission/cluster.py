@@ -1,6 +1,6 @@
-"""Clusters as they are written: what is filled in, and what is refused.
+"""Defaults and validation of Clusters by themselves.
 
-What depends on the ClusterClass and on what runs of the Cluster is in `informed_cluster`.
+Checks that depend on the ClusterClass and on the objects of the Cluster are in `informed_cluster`.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/cluster.go.
 """
@@ -21,22 +21,22 @@ from ironbell.kube.decision import Fields
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A Cluster whose topology's version starts with v."""
+    """Return a Cluster whose topology's version starts with v."""
     return checks.with_v(new, "spec", "topology", "version")
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a Cluster by itself."""
+    """Return the problems of a Cluster by itself."""
     return list(_problems(new, old))
 
 
 def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
     yield from checks.name_problems(new)
-    spec, before = at(new, "spec") or {}, at(old, "spec") or {}
+    spec, old_spec = at(new, "spec") or {}, at(old, "spec") or {}
     if not any(_refers(spec, name) for name in ("controlPlaneRef", "infrastructureRef")) and not has_topology(new):
         yield forbidden("spec", "one of spec.controlPlaneRef, spec.infrastructureRef or spec.topology must be set")
     for name in ("infrastructureRef", "controlPlaneRef"):
-        if _refers(before, name) and not _refers(spec, name):
+        if _refers(old_spec, name) and not _refers(spec, name):
             yield forbidden(f"spec.{name}", "cannot be removed")
     for name in ("pods", "services"):
         blocks = at(spec, "clusterNetwork", name, "cidrBlocks")

@@ -1,4 +1,4 @@
-"""ClusterResourceSets and their bindings as they are written: what is filled in, and what is refused.
+"""Defaults and validation of ClusterResourceSets and their bindings.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/clusterresourceset.go, clusterresourcesetbinding.go.
 """
@@ -19,12 +19,12 @@ APPLY_ONCE: Final = "ApplyOnce"
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A ClusterResourceSet with a strategy."""
+    """Return a ClusterResourceSet with a strategy."""
     return new if at(new, "spec", "strategy") else put(new, APPLY_ONCE, "spec", "strategy")
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a ClusterResourceSet."""
+    """Return the problems of a ClusterResourceSet."""
     return list(_problems(new, old))
 
 
@@ -37,17 +37,17 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
         yield invalid("spec.clusterSelector", selector, error.message)
     if old is None:
         return
-    strategy, before = at(new, "spec", "strategy"), at(old, "spec", "strategy")
-    if before and before != strategy:
+    strategy, old_strategy = at(new, "spec", "strategy"), at(old, "spec", "strategy")
+    if old_strategy and old_strategy != strategy:
         yield invalid("spec.strategy", strategy, "field is immutable")
     if selector != (at(old, "spec", "clusterSelector") or {}):
         yield invalid("spec.clusterSelector", selector, "field is immutable")
 
 
 def validate_binding(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a ClusterResourceSetBinding."""
-    name, before = at(new, "spec", "clusterName"), at(old, "spec", "clusterName")
-    return [invalid("spec.clusterName", name, "field is immutable")] if before and before != name else []
+    """Return the problems of a ClusterResourceSetBinding."""
+    name, old_name = at(new, "spec", "clusterName"), at(old, "spec", "clusterName")
+    return [invalid("spec.clusterName", name, "field is immutable")] if old_name and old_name != name else []
 
 
 ADMISSION: Final = Admission(CLUSTER_RESOURCE_SET, default, validate)

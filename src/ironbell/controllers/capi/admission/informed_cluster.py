@@ -1,8 +1,8 @@
-"""Clusters as they are written, with a look at their class and at what runs of them.
+"""Admission of Clusters that depends on their class and on the objects of the Cluster.
 
-An update that leaves the topology as it was is not looked at again: what has become of the class since then keeps
-nobody from labelling a Cluster, nor a controller from taking its finalizer off. The controller of topologies has the
-same say about variables every time.
+An update that does not change the topology is not reviewed again: later changes of the class do not prevent a user from
+labelling a Cluster, nor a controller from removing its finalizer. The topology controller checks the variables on every
+reconciliation.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/cluster.go.
 """
@@ -40,67 +40,67 @@ from ironbell.controllers.capi.admission.topology.against_class import (
 )
 from ironbell.controllers.capi.admission.topology.changes import Running, version_changes, version_problems
 from ironbell.controllers.capi.admission.topology.topology import ROOT, has_topology
-from ironbell.controllers.capi.topology.variables.schemas import Schemas
+from ironbell.controllers.capi.topology.variables.values import Schemas
 from ironbell.kube.decision import Fields
 
 _CLASS_PATH = f"{ROOT}.classRef"
 
 
 def cluster_admission(schemas: Schemas) -> InformedAdmission:
-    """`schemas` reads the schemas of variables."""
+    """Admission of Clusters; `schemas` reads the schemas of variables."""
 
-    def default(new: Fields, old: Fields | None, found: Found) -> Fields:
-        if not _is_judged(new, old):
+    def default(new: Fields, old: Fields | None, objects: Found) -> Fields:
+        if not _needs_review(new, old):
             return new
-        class_ = found.one(_class_wanted(new))
+        class_ = objects.one(_class_lookup(new))
         return new if class_ is None or not is_reconciled(class_) else with_variables(new, class_, schemas)
 
-    def review(new: Fields | None, old: Fields | None, found: Found) -> Verdict:
-        if new is None or not _is_judged(new, old):
+    def review(new: Fields | None, old: Fields | None, objects: Found) -> Verdict:
+        if new is None or not _needs_review(new, old):
             return ACCEPTED
-        class_ = found.one(_class_wanted(new))
+        class_ = objects.one(_class_lookup(new))
         problems: list[FieldProblem] = []
         if class_ is not None:
             problems += class_problems(new, class_)
             if is_reconciled(class_):
                 problems += variable_problems(new, old, class_, schemas)
         if old is not None:
-            problems += _change_problems(new, old, class_, found)
+            problems += _change_problems(new, old, class_, objects)
         return Verdict(problems, list(_warnings(new, old, class_)))
 
-    return InformedAdmission(CLUSTER, review, _wanted_to_review, default, _wanted_to_default)
+    return InformedAdmission(CLUSTER, review, _lookups_for_review, default, _lookups_for_defaults)
 
 
-def _is_judged(new: Fields, old: Fields | None) -> bool:
+def _needs_review(new: Fields, old: Fields | None) -> bool:
     if not class_key(new)[1] or at(new, "metadata", "deletionTimestamp"):
         return False
     return old is None or at(old, "spec", "topology") != at(new, "spec", "topology")
 
 
-def _class_wanted(cluster: Fields) -> ObjectWanted:
-    """The class, with its variables ready: it may have been written a moment ago."""
+def _class_lookup(cluster: Fields) -> ObjectWanted:
+    """Lookup of the class, once its variables are ready: it may have been written a moment ago."""
     return ObjectWanted(CLUSTER_CLASS, *class_key(cluster), until=is_reconciled)
 
 
-def _old_class_wanted(cluster: Fields) -> ObjectWanted:
+def _old_class_lookup(cluster: Fields) -> ObjectWanted:
     return ObjectWanted(CLUSTER_CLASS, *class_key(cluster))
 
 
-def _wanted_to_default(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
-    return [_class_wanted(new)] if new is not None and _is_judged(new, old) else []
+def _lookups_for_defaults(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+    return [_class_lookup(new)] if new is not None and _needs_review(new, old) else []
 
 
-def _wanted_to_review(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
-    if new is None or not _is_judged(new, old):
+def _lookups_for_review(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+    if new is None or not _needs_review(new, old):
         return []
-    wanted: list[Wanted] = [_class_wanted(new)]
+    lookups: list[Wanted] = [_class_lookup(new)]
     if old is None or not has_topology(old):
-        return wanted
+        return lookups
     if class_key(old) != class_key(new):
-        wanted.append(_old_class_wanted(old))
+        lookups.append(_old_class_lookup(old))
     if version_changes(new, old) is not None and not _has_annotation(new, ANNOTATION_UNSAFE_VERSION):
-        wanted += [_control_plane(old), *_workers(old)]
-    return wanted
+        lookups += [_control_plane(old), *_workers(old)]
+    return lookups
 
 
 def _control_plane(old: Fields) -> ReferredWanted:
@@ -120,7 +120,7 @@ def _workers(old: Fields) -> tuple[ListWanted, ListWanted, ListWanted]:
     )
 
 
-def _change_problems(new: Fields, old: Fields, class_: Fields | None, found: Found) -> Iterator[FieldProblem]:
+def _change_problems(new: Fields, old: Fields, class_: Fields | None, objects: Found) -> Iterator[FieldProblem]:
     name = "/".join(class_key(new))
     if class_ is None:
         yield invalid(_CLASS_PATH, name, f"ClusterClass {name} not found: create it, or name one that exists")
@@ -131,18 +131,21 @@ def _change_problems(new: Fields, old: Fields, class_: Fields | None, found: Fou
             yield forbidden(_CLASS_PATH, detail)
         return
     if not _has_annotation(new, ANNOTATION_UNSAFE_VERSION):
-        deployments, pools, machines = (found.all(one) for one in _workers(old))
-        running = Running(found.one(_control_plane(old)), deployments, pools, machines)
+        deployments, pools, machines = (objects.all(lookup) for lookup in _workers(old))
+        running = Running(objects.one(_control_plane(old)), deployments, pools, machines)
         leaps = bool(at(class_, "spec", "kubernetesVersions"))
         yield from version_problems(new, old, leaps=leaps, running=running)
     if class_key(old) != class_key(new):
-        before = found.one(_old_class_wanted(old))
-        if before is None:
-            was = "/".join(class_key(old))
-            detail = f"cannot be changed from {was} to {name}: ClusterClass {was} is gone, so they cannot be compared"
+        old_class = objects.one(_old_class_lookup(old))
+        if old_class is None:
+            old_name = "/".join(class_key(old))
+            detail = (
+                f"cannot be changed from {old_name} to {name}: they cannot be compared, because ClusterClass"
+                f" {old_name} does not exist"
+            )
             yield forbidden(_CLASS_PATH, detail)
             return
-        yield from compatibility_problems(at(before, "spec") or {}, at(class_, "spec") or {})
+        yield from compatibility_problems(at(old_class, "spec") or {}, at(class_, "spec") or {})
 
 
 def _warnings(new: Fields, old: Fields | None, class_: Fields | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""IPAddresses and IPAddressClaims as they are written: what is refused.
+"""Validation of IPAddresses and IPAddressClaims.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/ipaddress.go, ipaddressclaim.go.
 """
@@ -19,20 +19,20 @@ _POOL: Final = ("apiGroup", "kind", "name")
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with an IPAddress by itself."""
+    """Return the problems of an IPAddress by itself."""
     return list(_immutable(new, old) if old is not None else _problems(at(new, "spec")))
 
 
 def validate_claim(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with an IPAddressClaim."""
+    """Return the problems of an IPAddressClaim."""
     return list(_immutable(new, old)) if old is not None else []
 
 
 def _immutable(new: Fields, old: Fields) -> Iterator[FieldProblem]:
-    before, after = at(old, "spec") or {}, at(new, "spec") or {}
-    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    old_spec, new_spec = at(old, "spec") or {}, at(new, "spec") or {}
+    changed = sorted(name for name in old_spec.keys() | new_spec.keys() if old_spec.get(name) != new_spec.get(name))
     for name in changed:
-        yield forbidden(f"spec.{name}", "field is immutable; make another object")
+        yield forbidden(f"spec.{name}", "field is immutable; create another object")
 
 
 def _problems(spec: Any) -> Iterator[FieldProblem]:
@@ -53,19 +53,19 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _claim_wanted(address: Fields) -> ObjectWanted:
+def _claim_lookup(address: Fields) -> ObjectWanted:
     namespace = str(at(address, "metadata", "namespace") or "")
     return ObjectWanted(IP_ADDRESS_CLAIM, namespace, str(at(address, "spec", "claimRef", "name") or ""))
 
 
-def _wanted(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
-    return [_claim_wanted(new)] if new is not None and old is None else []
+def _lookups(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+    return [_claim_lookup(new)] if new is not None and old is None else []
 
 
-def _review(new: Fields | None, old: Fields | None, found: Found) -> Verdict:
+def _review(new: Fields | None, old: Fields | None, objects: Found) -> Verdict:
     if new is None or old is not None:
         return ACCEPTED
-    claim = found.one(_claim_wanted(new))
+    claim = objects.one(_claim_lookup(new))
     pool, claimed = at(new, "spec", "poolRef"), at(claim, "spec", "poolRef")
     if claim is None or all(at(pool, name) == at(claimed, name) for name in _POOL):
         return ACCEPTED
@@ -78,4 +78,4 @@ def _review(new: Fields | None, old: Fields | None, found: Found) -> Verdict:
 
 ADMISSION: Final = Admission(IP_ADDRESS, unchanged, validate)
 CLAIM_ADMISSION: Final = Admission(IP_ADDRESS_CLAIM, unchanged, validate_claim)
-INFORMED: Final = InformedAdmission(IP_ADDRESS, _review, _wanted)
+INFORMED: Final = InformedAdmission(IP_ADDRESS, _review, _lookups)

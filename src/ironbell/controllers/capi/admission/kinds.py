@@ -1,4 +1,4 @@
-"""All kinds whose writes are completed and checked here."""
+"""The admission of all kinds of the Cluster API groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ironbell.controllers.capi.admission import (
 from ironbell.controllers.capi.admission.classes import clusterclass
 from ironbell.controllers.capi.admission.classes import informed as informed_clusterclass
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
-from ironbell.controllers.capi.topology.variables.schemas import Schemas
+from ironbell.controllers.capi.topology.variables.values import Schemas
 
 ADMISSIONS: Final[tuple[Admission, ...]] = (
     cluster.ADMISSION,
@@ -41,7 +41,7 @@ ADMISSIONS: Final[tuple[Admission, ...]] = (
 
 
 def informed(schemas: Schemas) -> tuple[InformedAdmission, ...]:
-    """Those whose admission depends on other objects too. `schemas` reads the schemas of a class's variables."""
+    """Admissions that depend on other objects too. `schemas` reads the schemas of a class's variables."""
     return (
         informed_cluster.cluster_admission(schemas),
         informed_clusterclass.class_admission(schemas),

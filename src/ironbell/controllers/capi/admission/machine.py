@@ -1,4 +1,4 @@
-"""Machines as they are written: what is filled in, and what is refused.
+"""Defaults and validation of Machines.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machine.go.
 """
@@ -20,9 +20,9 @@ NO_BOOTSTRAP: Final = "expected either spec.bootstrap.dataSecretName or spec.boo
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A Machine with everything that may be left out.
+    """Return a Machine with defaults for all unset fields.
 
-    Upstream has no Machine without `spec.clusterName`. Manifests of before 2019 name the cluster by the label alone.
+    Upstream requires `spec.clusterName`. Manifests from before 2019 name the cluster by the label alone.
     """
     if not at(new, "spec", "clusterName") and (name := at(new, "metadata", "labels", LABEL_CLUSTER_NAME)):
         new = put(new, name, "spec", "clusterName")
@@ -33,14 +33,14 @@ def default(new: Fields, old: Fields | None) -> Fields:
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a Machine."""
+    """Return the problems of a Machine."""
     return list(_problems(new, old))
 
 
 def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
     spec, labels = at(new, "spec") or {}, at(new, "metadata", "labels") or {}
     has_bootstrap = at(spec, "bootstrap", "configRef", "name") or at(spec, "bootstrap", "dataSecretName") is not None
-    if not has_bootstrap and not _is_of_pool(new):
+    if not has_bootstrap and not _belongs_to_pool(new):
         yield required("spec.bootstrap", NO_BOOTSTRAP)
     if old is not None and at(old, "spec", "clusterName") != spec.get("clusterName"):
         yield forbidden("spec.clusterName", "field is immutable")
@@ -49,8 +49,8 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
     yield from checks.taint_problems(spec.get("taints"), "spec.taints", worker=worker)
 
 
-def _is_of_pool(machine: Fields) -> bool:
-    """Whether the bootstrap config is a MachinePool's."""
+def _belongs_to_pool(machine: Fields) -> bool:
+    """Return whether the bootstrap config belongs to a MachinePool."""
     if LABEL_POOL_NAME in (at(machine, "metadata", "labels") or {}):
         return True
     return any(owner.get("kind") == "MachinePool" for owner in at(machine, "metadata", "ownerReferences") or ())

@@ -1,4 +1,4 @@
-"""MachineDeployments as they are written: what is filled in, and what is refused.
+"""Defaults and validation of MachineDeployments.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machinedeployment.go.
 """
@@ -12,9 +12,8 @@ from ironbell.api.cluster import MACHINE_DEPLOYMENT
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_DEPLOYMENT_NAME
 from ironbell.contract.admission import Admission, FieldProblem, invalid
 from ironbell.controllers.capi.admission import checks
-from ironbell.controllers.capi.admission.checks import at, put
+from ironbell.controllers.capi.admission.checks import at, put, replica_problems, with_replicas
 from ironbell.controllers.capi.admission.machineset import skipped_check_problems, template_problems
-from ironbell.controllers.capi.admission.replicas import replica_problems, with_replicas
 from ironbell.controllers.capi.machinedeployment.limits import ROLLING_UPDATE, NoIntOrPercentError, scaled
 from ironbell.kube.decision import Fields
 
@@ -23,7 +22,7 @@ _ROLLING: Final = (*_STRATEGY, "rollingUpdate")
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A MachineDeployment with everything that may be left out."""
+    """Return a MachineDeployment with defaults for all unset fields."""
     cluster = at(new, "spec", "clusterName")
     new = checks.with_cluster_label(new)
     new = with_replicas(new, old)
@@ -45,7 +44,7 @@ def default(new: Fields, old: Fields | None) -> Fields:
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a MachineDeployment."""
+    """Return the problems of a MachineDeployment."""
     return list(_problems(new, old))
 
 
@@ -62,7 +61,7 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
 
 
 def rolling_problems(rolling: Any, path: str) -> Iterator[FieldProblem]:
-    """How many Machines may be too many or too few while they are replaced."""
+    """Check the numbers of additional and of missing Machines during a rollout."""
     surge, unavailable = at(rolling, "maxSurge"), at(rolling, "maxUnavailable")
     yield from count_problems(unavailable, f"{path}.maxUnavailable")
     yield from count_problems(surge, f"{path}.maxSurge")
@@ -71,7 +70,7 @@ def rolling_problems(rolling: Any, path: str) -> Iterator[FieldProblem]:
 
 
 def count_problems(value: Any, path: str) -> Iterator[FieldProblem]:
-    """A whole number or a percentage, if there is one."""
+    """Check a whole number or a percentage, if it is set."""
     try:
         scaled(value, 0, round_up=False)
     except NoIntOrPercentError as error:

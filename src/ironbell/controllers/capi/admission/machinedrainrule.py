@@ -1,4 +1,4 @@
-"""MachineDrainRules as they are written: what is refused.
+"""Validation of MachineDrainRules.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machinedrainrules.go.
 """
@@ -19,15 +19,15 @@ _SELECTORS: Final = {"machines": ("selector", "clusterSelector"), "pods": ("sele
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a MachineDrainRule."""
+    """Return the problems of a MachineDrainRule."""
     return list(_problems(new))
 
 
 def _problems(new: Fields) -> Iterator[FieldProblem]:
     behavior, order = at(new, "spec", "drain", "behavior"), at(new, "spec", "drain", "order")
     if order is not None and behavior in ("Skip", "WaitCompleted"):
-        told = 'order must not be set if drain behavior is "Skip" or "WaitCompleted"'
-        yield invalid("spec.drain.order", order, told)
+        detail = 'order must not be set if drain behavior is "Skip" or "WaitCompleted"'
+        yield invalid("spec.drain.order", order, detail)
     for where, fields in _SELECTORS.items():
         for number, item in enumerate(at(new, "spec", where) or ()):
             for field in fields:

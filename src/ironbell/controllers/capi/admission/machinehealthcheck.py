@@ -1,4 +1,4 @@
-"""MachineHealthChecks as they are written: what is filled in, and what is refused.
+"""Defaults and validation of MachineHealthChecks.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machinehealthcheck.go.
 """
@@ -19,20 +19,20 @@ from ironbell.controllers.capi.machinehealthcheck.limits import scaled
 from ironbell.kube.decision import Fields
 
 LEAST_STARTUP_S: Final = 30
-"""Of a time limit; 0 is none."""
+"""Shortest time limit for the startup of a node; 0 disables the limit."""
 _STARTUP: Final = ("checks", "nodeStartupTimeoutSeconds")
 _MOST: Final = ("remediation", "triggerIf", "unhealthyLessThanOrEqualTo")
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A MachineHealthCheck with everything that may be left out."""
+    """Return a MachineHealthCheck with defaults for all unset fields."""
     new = put(new, at(new, "spec", "clusterName"), "metadata", "labels", LABEL_CLUSTER_NAME)
     startup = ("spec", *_STARTUP)
     return put(new, DEFAULT_NODE_STARTUP_TIMEOUT_S, *startup) if at(new, *startup) is None else new
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a MachineHealthCheck."""
+    """Return the problems of a MachineHealthCheck."""
     return list(_problems(new, old))
 
 
@@ -44,13 +44,13 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
 
 
 def limit_problems(check: Any, path: str) -> Iterator[FieldProblem]:
-    """The time limit and the number of unhealthy Machines, in a health check or a class of such."""
+    """Check the time limit and the number of unhealthy Machines, in a health check or in a class's health check."""
     startup_s = at(check, *_STARTUP)
     if startup_s is not None and 0 != startup_s < LEAST_STARTUP_S:
         yield invalid(f"{path}.{'.'.join(_STARTUP)}", startup_s, f"must be at least {LEAST_STARTUP_S}s")
-    most = at(check, *_MOST)
-    if most is not None and scaled(most, 0) is None:
-        yield invalid(f"{path}.{'.'.join(_MOST)}", most, "must be either an int or a percentage")
+    limit = at(check, *_MOST)
+    if limit is not None and scaled(limit, 0) is None:
+        yield invalid(f"{path}.{'.'.join(_MOST)}", limit, "must be either an int or a percentage")
 
 
 def _selector_problems(new: Fields) -> Iterator[FieldProblem]:

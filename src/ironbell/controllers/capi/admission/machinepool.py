@@ -1,4 +1,4 @@
-"""MachinePools as they are written: what is filled in, and what is refused.
+"""Defaults and validation of MachinePools.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machinepool.go.
 """
@@ -11,8 +11,7 @@ from typing import Final
 from ironbell.api.cluster import MACHINE_POOL
 from ironbell.contract.admission import Admission, FieldProblem, forbidden
 from ironbell.controllers.capi.admission import checks
-from ironbell.controllers.capi.admission.checks import at, put
-from ironbell.controllers.capi.admission.replicas import replica_problems, with_replicas
+from ironbell.controllers.capi.admission.checks import at, put, replica_problems, with_replicas
 from ironbell.kube.decision import Fields
 
 _NODE_DELETION_TIMEOUT: Final = ("spec", "template", "spec", "deletion", "nodeDeletionTimeoutSeconds")
@@ -20,7 +19,7 @@ _NODE_DELETION_TIMEOUT_S: Final = 10
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A MachinePool with everything that may be left out."""
+    """Return a MachinePool with defaults for all unset fields."""
     new = checks.with_cluster_label(new)
     new = with_replicas(new, old)
     if at(new, *_NODE_DELETION_TIMEOUT) is None:
@@ -29,7 +28,7 @@ def default(new: Fields, old: Fields | None) -> Fields:
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a MachinePool."""
+    """Return the problems of a MachinePool."""
     return list(_problems(new, old))
 
 

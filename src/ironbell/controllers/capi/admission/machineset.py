@@ -1,4 +1,4 @@
-"""MachineSets as they are written: what is filled in, and what is refused.
+"""Defaults and validation of MachineSets.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machineset.go.
 """
@@ -13,32 +13,31 @@ from ironbell.api.cluster.names import ANNOTATION_SKIP_PREFLIGHT_CHECKS, LABEL_S
 from ironbell.contract.admission import Admission, FieldProblem, invalid
 from ironbell.contract.hashing import label_value
 from ironbell.controllers.capi.admission import checks
-from ironbell.controllers.capi.admission.checks import at, put
-from ironbell.controllers.capi.admission.replicas import replica_problems, with_replicas
+from ironbell.controllers.capi.admission.checks import at, put, replica_problems, with_replicas
 from ironbell.controllers.capi.machineset.preflight import CHECKS, skipped
 from ironbell.kube.decision import Fields
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A MachineSet with everything that may be left out."""
+    """Return a MachineSet with defaults for all unset fields."""
     new = checks.with_cluster_label(new)
     new = with_replicas(new, old)
     selector = at(new, "spec", "selector") or {}
     # anything but a selector is left to the schema, which rejects it
     if isinstance(selector, Mapping) and not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        own = label_value(str(at(new, "metadata", "name") or ""))
-        new = put(new, own, "spec", "selector", "matchLabels", LABEL_SET_NAME)
-        new = put(new, own, "spec", "template", "metadata", "labels", LABEL_SET_NAME)
+        set_name = label_value(str(at(new, "metadata", "name") or ""))
+        new = put(new, set_name, "spec", "selector", "matchLabels", LABEL_SET_NAME)
+        new = put(new, set_name, "spec", "template", "metadata", "labels", LABEL_SET_NAME)
     return checks.with_v(new, "spec", "template", "spec", "version")
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a MachineSet."""
+    """Return the problems of a MachineSet."""
     return list(_problems(new, old))
 
 
 def skipped_check_problems(obj: Fields) -> Iterator[FieldProblem]:
-    """Preflight checks to skip that nobody knows."""
+    """Reject unknown names of preflight checks to skip."""
     annotations = at(obj, "metadata", "annotations") or {}
     unknown = sorted(skipped(annotations.get(ANNOTATION_SKIP_PREFLIGHT_CHECKS, "")) - set(CHECKS))
     if unknown:
@@ -48,7 +47,7 @@ def skipped_check_problems(obj: Fields) -> Iterator[FieldProblem]:
 
 
 def template_problems(new: Fields) -> Iterator[FieldProblem]:
-    """What is wrong with the template of Machines, and with their names."""
+    """Check the template of Machines, and the template of their names."""
     spec = at(new, "spec") or {}
     path = "spec.template.spec"
     yield from checks.version_problems(at(spec, "template", "spec", "version"), f"{path}.version")

@@ -30,42 +30,42 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.finalizers import is_deleting
 
 GRACE: Final = timedelta(seconds=50)
-"""For how long the cluster may not answer before its condition says so."""
+"""Time for which the cluster may be silent before its condition reports that."""
 _FIRST_ATTEMPTS: Final = 5
 _TOPOLOGY_ISSUES: Final = ("ReconcileFailed", "ClusterClassNotReconciled")
-_GONE: Final = ("Deleted", "DoesNotExist")
+_MISSING: Final = ("Deleted", "DoesNotExist")
 
 
 def paused(observed: Observed) -> Condition:
-    """Whether nothing is done for the Cluster."""
+    """The condition Paused."""
     cluster = observed.cluster
     return paused_condition(CLUSTER.kind, cluster, cluster_paused=bool(cluster.spec.paused))
 
 
 def conditions(observed: Observed, step: Condition, now: datetime) -> list[Condition]:
-    """All conditions but Available, which adds them up; `step` is Deleting."""
-    there = observed.descendants
-    workers = there.counted_workers
-    machines = [*there.control_plane_machines, *workers]
-    found = [
+    """All conditions but Available, which summarizes them; `step` is the condition Deleting."""
+    descendants = observed.descendants
+    workers = descendants.counted_workers
+    machines = [*descendants.control_plane_machines, *workers]
+    result = [
         paused(observed),
         infrastructure_ready(observed),
         control_plane_available(observed),
         _workers_available(observed),
-        machines_ready(there.control_plane_machines, "ControlPlaneMachinesReady"),
+        machines_ready(descendants.control_plane_machines, "ControlPlaneMachinesReady"),
         machines_ready(workers, "WorkerMachinesReady"),
-        machines_up_to_date(there.control_plane_machines, "ControlPlaneMachinesUpToDate", now),
+        machines_up_to_date(descendants.control_plane_machines, "ControlPlaneMachinesUpToDate", now),
         machines_up_to_date(workers, "WorkerMachinesUpToDate", now),
         remediating(machines, unhealthy_message(machines, "")),
         *(_under_way(observed, name) for name in ("RollingOut", "ScalingUp", "ScalingDown")),
         step,
     ]
-    said = (_connected(observed, now), _initialized(observed))
-    return [*found, *(condition for condition in said if condition is not None)]
+    optional = (_connected(observed, now), _initialized(observed))
+    return [*result, *(condition for condition in optional if condition is not None)]
 
 
 def available_condition(observed: Observed, held: Sequence[Condition]) -> Condition:
-    """Whether the cluster can be used: the summary of the others and of its gates."""
+    """The condition Available: the summary of the other conditions and of the availability gates."""
     cluster = observed.cluster
     types = [
         "Deleting",
@@ -81,7 +81,7 @@ def available_condition(observed: Observed, held: Sequence[Condition]) -> Condit
 
     def priority(condition: Condition) -> Priority:
         is_reference = condition.type in ("InfrastructureReady", "ControlPlaneAvailable")
-        if is_deleting(cluster) and is_reference and condition.reason in _GONE:
+        if is_deleting(cluster) and is_reference and condition.reason in _MISSING:
             return Priority.INFO
         is_topology = condition.type == "TopologyReconciled" and condition.status == "False"
         if is_topology and condition.reason not in _TOPOLOGY_ISSUES:
@@ -101,24 +101,29 @@ def available_condition(observed: Observed, held: Sequence[Condition]) -> Condit
 
 
 def infrastructure_ready(observed: Observed) -> Condition:
-    """What the InfraCluster says of itself."""
+    """The condition of the InfraCluster, as it reports itself."""
     external, name = observed.infrastructure, "InfrastructureReady"
     if observed.endpoint_owner is not None and not is_deleting(observed.cluster):
-        why = endpoint.message(observed.cluster, observed.endpoint_owner)
-        return Condition(type=name, status="False", reason=endpoint.IN_USE, message=why)
-    once = bool(observed.cluster.status.initialization.infrastructure_provisioned)
+        message = endpoint.message(observed.cluster, observed.endpoint_owner)
+        return Condition(type=name, status="False", reason=endpoint.IN_USE, message=message)
+    was_provisioned = bool(observed.cluster.status.initialization.infrastructure_provisioned)
     if external is None:
         return _without_reference(observed, name, Fallback("True", "Ready"))
     if external.is_found:
-        said = InfrastructureCluster.of(external)
+        cluster = InfrastructureCluster.of(external)
         return _mirrored(
-            external, "Ready", name, said.provisioned_field, once or said.provisioned, ("Ready", "NotReady")
+            external,
+            "Ready",
+            name,
+            cluster.provisioned_field,
+            was_provisioned or cluster.provisioned,
+            ("Ready", "NotReady"),
         )
-    return _absent(observed, external, name, once=once)
+    return _absent(observed, external, name, once=was_provisioned)
 
 
 def control_plane_available(observed: Observed) -> Condition:
-    """What the control plane object says of itself."""
+    """The condition of the control plane object, as it reports itself."""
     external, name = observed.control_plane, "ControlPlaneAvailable"
     once = bool(observed.cluster.status.initialization.control_plane_initialized)
     if external is None:
@@ -128,21 +133,23 @@ def control_plane_available(observed: Observed) -> Condition:
         fallback = Fallback("True" if initialized else "False", reasons[0 if initialized else 1], message)
         return _without_reference(observed, name, fallback)
     if external.is_found:
-        said = ControlPlane.of(external)
+        plane = ControlPlane.of(external)
         reasons = ("Available", "NotAvailable")
-        return _mirrored(external, "Available", name, said.initialized_field, once or said.initialized, reasons)
+        return _mirrored(external, "Available", name, plane.initialized_field, once or plane.initialized, reasons)
     return _absent(observed, external, name, once=once)
 
 
 def deleting(observed: Observed, reason: str = "", message: str = "") -> Condition:
-    """How far the deletion is."""
+    """The condition for the progress of the deletion."""
     if not is_deleting(observed.cluster):
         return Condition(type="Deleting", status="False", reason="NotDeleting", message="")
     return Condition(type="Deleting", status="True", reason=reason, message=message)
 
 
 def _without_reference(observed: Observed, name: str, otherwise: Fallback) -> Condition:
-    """A Cluster without the reference: its topology has yet to make the object, or it never has one."""
+    """The condition of a Cluster without the reference: its topology has not created the object yet, or it never has
+    one.
+    """
     if observed.has_topology:
         message = "" if is_deleting(observed.cluster) else "Waiting for cluster topology to be reconciled"
         return Condition(type=name, status="False", reason="DoesNotExist", message=message)
@@ -156,11 +163,11 @@ def _mirrored(
     fallback = ready_fallback(is_true, external.reference.kind, field, reasons=reasons)
     if is_true:
         fallback = Fallback(fallback.status, fallback.reason)
-    found = mirror(conditions_of(obj), source, target=target, fallback=fallback)
-    if found.reason == NO_REASON and found.status == "True":
-        # A condition of the old contract, which needs no reason when all is well.
-        return Condition(type=target, status="True", reason=reasons[0], message=found.message)
-    return found
+    condition = mirror(conditions_of(obj), source, target=target, fallback=fallback)
+    if condition.reason == NO_REASON and condition.status == "True":
+        # A condition of the old contract, which needs no reason while it is True.
+        return Condition(type=target, status="True", reason=reasons[0], message=condition.message)
+    return condition
 
 
 def _absent(observed: Observed, external: External, name: str, *, once: bool) -> Condition:
@@ -174,7 +181,7 @@ def _absent(observed: Observed, external: External, name: str, *, once: bool) ->
 
 
 def _connected(observed: Observed, now: datetime) -> Condition | None:
-    """Whether the cluster's API answers; None to leave what is said as it is."""
+    """The condition for whether the cluster's API answers; None to leave it unchanged."""
     name = "RemoteConnectionProbe"
     state = observed.connection.value if observed.connection is not None else None
     last = state.last_probe_success if state is not None else None
@@ -196,18 +203,18 @@ def _connected(observed: Observed, now: datetime) -> Condition | None:
 
 
 def _causes(observed: Observed) -> list[str]:
-    """What keeps the control plane's Machines from being available."""
+    """Reasons why the control plane's Machines are not available."""
     return [] if is_deleting(observed.cluster) else cause_lines(observed.descendants.control_plane_machines)
 
 
 def _initialized(observed: Observed) -> Condition | None:
-    """Whether the control plane takes requests; once True it stays."""
+    """The condition for whether the control plane accepts requests; once True, it stays True."""
     cluster, external, name = observed.cluster, observed.control_plane, "ControlPlaneInitialized"
-    before = find_condition(cluster.status.conditions, name)
-    wrong = is_unfounded(observed)
-    if before is not None and before.status == "True" and not wrong:
+    current = find_condition(cluster.status.conditions, name)
+    is_wrong = is_unfounded(observed)
+    if current is not None and current.status == "True" and not is_wrong:
         return None
-    once = bool(cluster.status.initialization.control_plane_initialized) and not wrong
+    once = bool(cluster.status.initialization.control_plane_initialized) and not is_wrong
     if external is None and observed.has_topology:
         message = "" if is_deleting(cluster) else "Waiting for cluster topology to be reconciled"
         return Condition(type=name, status="Unknown", reason="DoesNotExist", message=message)
@@ -228,7 +235,7 @@ def _initialized(observed: Observed) -> Condition | None:
 
 
 def _workers_available(observed: Observed) -> Condition:
-    sets = [owned(MACHINE_DEPLOYMENT, one) for one in observed.descendants.deployments]
+    sets = [owned(MACHINE_DEPLOYMENT, deployment) for deployment in observed.descendants.deployments]
     if not sets:
         return Condition(type="WorkersAvailable", status="True", reason="NoWorkers", message="")
     return available(sets, "WorkersAvailable")
@@ -242,16 +249,16 @@ def _under_way(observed: Observed, name: str) -> Condition:
 
 
 def _reporting_control_plane(external: External | None, name: str) -> Iterator[Owned]:
-    """The control plane, if it says such things; the contract does not ask for it."""
+    """The control plane, if it reports this condition, which the contract does not require."""
     obj = external.obj if external is not None else None
     if obj is not None and find_condition(conditions_of(obj), name) is not None:
         yield owned(obj.kind, obj)
 
 
 def _sets(observed: Observed, name: str) -> Iterator[Owned]:
-    there = observed.descendants
-    for deployment in there.deployments:
+    descendants = observed.descendants
+    for deployment in descendants.deployments:
         yield owned(MACHINE_DEPLOYMENT, deployment)
     if name != "RollingOut":
-        for one in there.standing_alone(observed.cluster):
-            yield owned(MACHINE_SET, one)
+        for machine_set in descendants.standing_alone(observed.cluster):
+            yield owned(MACHINE_SET, machine_set)

@@ -1,4 +1,4 @@
-"""How many Machines a cluster has, and how they are: sums for its control plane and for its workers.
+"""Counters of a cluster's Machines: sums for its control plane and for its workers.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster/cluster_controller_status.go (setControlPlaneReplicas,
 setWorkersReplicas).
@@ -25,7 +25,7 @@ from ironbell.kube.decision import Fields
 
 @dataclass(slots=True)
 class Sums:
-    """Counters that are None until something counts."""
+    """Counters that are None until a value is added."""
 
     desired: int | None = None
     current: int | None = None
@@ -37,7 +37,7 @@ class Sums:
     def add(
         self, desired: int | None, current: int | None, ready: int | None, available: int | None, up_to_date: int | None
     ) -> None:
-        """Count a set, or one Machine."""
+        """Add the counters of a set, or of one Machine."""
         self.desired = _sum(self.desired, desired)
         self.current = _sum(self.current, current)
         self.ready = _sum(self.ready, ready)
@@ -45,14 +45,14 @@ class Sums:
         self.up_to_date = _sum(self.up_to_date, up_to_date)
 
     def add_machines(self, machines: Sequence[Machine]) -> None:
-        """Count Machines that belong to no set: that one is there means that it is wanted."""
+        """Add Machines that belong to no set: each existing Machine counts as desired."""
         for machine in machines:
-            said = (is_true(machine, name) or None for name in ("Ready", "Available", "UpToDate"))
-            self.add(1, 1, *(None if value is None else 1 for value in said))
+            values = (is_true(machine, name) or None for name in ("Ready", "Available", "UpToDate"))
+            self.add(1, 1, *(None if value is None else 1 for value in values))
         self.versions += versions_of(machines)
 
-    def fields(self, before: Fields | None) -> Fields:
-        """As the status has them; what others write there stays."""
+    def fields(self, old: Fields | None) -> Fields:
+        """The fields of the status; fields of other writers stay."""
         counted = {
             "desiredReplicas": self.desired,
             "replicas": self.current,
@@ -61,50 +61,50 @@ class Sums:
             "upToDateReplicas": self.up_to_date,
             "versions": to_builtin(joined_versions(self.versions)) or None,
         }
-        kept = {name: value for name, value in (before or {}).items() if name not in counted}
+        kept = {name: value for name, value in (old or {}).items() if name not in counted}
         return kept | {name: value for name, value in counted.items() if value is not None}
 
 
 def control_plane(observed: Observed) -> Sums:
-    """As the control plane object counts; without one, its Machines."""
+    """The counters of the control plane object; without one, of its Machines."""
     sums = Sums()
     external = observed.control_plane
     if external is None and not observed.has_topology:
         sums.add_machines(observed.descendants.control_plane_machines)
     elif external is not None and external.is_found:
-        said = ControlPlane.of(external)
+        plane = ControlPlane.of(external)
         sums.add(
-            said.replicas,
-            said.status_replicas,
-            said.ready_replicas,
-            None if said.available_replicas is None else max(said.available_replicas, 0),
-            said.up_to_date_replicas,
+            plane.replicas,
+            plane.status_replicas,
+            plane.ready_replicas,
+            None if plane.available_replicas is None else max(plane.available_replicas, 0),
+            plane.up_to_date_replicas,
         )
-        # Of one that says only which version it has, not how many have it, no count can be told.
+        # A control plane may report its version without a count; such an entry is left out.
         sums.versions = [
-            StatusVersion(version=count.version, replicas=count.replicas) for count in said.versions if count.replicas
+            StatusVersion(version=count.version, replicas=count.replicas) for count in plane.versions if count.replicas
         ]
     return sums
 
 
 def workers(observed: Observed) -> Sums:
-    """Over pools, deployments, sets and Machines that stand alone."""
-    cluster, there = observed.cluster, observed.descendants
+    """The sum over pools, deployments, sets and Machines without a set."""
+    cluster, descendants = observed.cluster, observed.descendants
     sums = Sums()
-    sets: list[MachinePool | MachineDeployment | MachineSet] = [*there.pools, *there.deployments]
-    for one in [*sets, *there.standing_alone(cluster)]:
-        status = one.status
+    sets: list[MachinePool | MachineDeployment | MachineSet] = [*descendants.pools, *descendants.deployments]
+    for workers_object in [*sets, *descendants.standing_alone(cluster)]:
+        status = workers_object.status
         sums.add(
-            one.spec.replicas,
+            workers_object.spec.replicas,
             status.replicas,
             status.ready_replicas,
             status.available_replicas,
             status.up_to_date_replicas,
         )
         sums.versions += status.versions
-    sums.add_machines([machine for machine in there.counted_workers if is_owned_by(machine, CLUSTER, cluster)])
+    sums.add_machines([machine for machine in descendants.counted_workers if is_owned_by(machine, CLUSTER, cluster)])
     return sums
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else (one or 0) + other
+def _sum(left: int | None, right: int | None) -> int | None:
+    return left if right is None else (left or 0) + right

@@ -1,7 +1,7 @@
 """The deletion of a Cluster: workers, control plane, infrastructure, the Cluster.
 
-Templates that the Cluster owns stay (they are the user's): its owner reference is taken off them before it goes, as
-the garbage collector would take them along otherwise. Those that a topology made go with it.
+Templates that the Cluster owns belong to the user and stay: its owner reference is removed from them before the Cluster
+is deleted, as the garbage collector would delete them otherwise. Templates of a topology are deleted with the Cluster.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster/cluster_controller.go (reconcileDelete).
 """
@@ -23,7 +23,7 @@ from ironbell.kube.finalizers import is_deleting, remove_finalizer
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a deletion is, and what is to be done there."""
+    """The current step of a deletion, with its actions."""
 
     reason: str
     message: str
@@ -32,20 +32,22 @@ class Step:
 
 
 def step(observed: Observed) -> Step:
-    """The step that the deletion is at."""
-    cluster, there = observed.cluster, observed.descendants
-    if left := there.left(cluster):
-        doomed = tuple(delete(kind, obj) for kind, obj in there.owned(cluster) if not is_deleting(obj))
-        causes = cause_lines([*there.control_plane_machines, *there.counted_workers])
+    """The current step of the deletion."""
+    cluster, descendants = observed.cluster, observed.descendants
+    if left := descendants.left(cluster):
+        doomed = tuple(delete(kind, obj) for kind, obj in descendants.owned(cluster) if not is_deleting(obj))
+        causes = cause_lines([*descendants.control_plane_machines, *descendants.counted_workers])
         return Step("WaitingForWorkersDeletion", "\n".join([*(f"* {line}" for line in left), *causes]), doomed)
-    for external, what in (
+    for external, reason in (
         (observed.control_plane, "WaitingForControlPlaneDeletion"),
         (observed.infrastructure, "WaitingForInfrastructureDeletion"),
     ):
-        if external is not None and (waiting := _gone(external, what)) is not None:
-            return replace(waiting, message="\n".join([waiting.message, *cause_lines(there.control_plane_machines)]))
+        if external is not None and (waiting := _deletion_of(external, reason)) is not None:
+            return replace(
+                waiting, message="\n".join([waiting.message, *cause_lines(descendants.control_plane_machines)])
+            )
     if observed.unlisted_templates:
-        return Step("WaitingForTemplates", f"Templates that stay must be found first: {observed.unlisted_templates}")
+        return Step("WaitingForTemplates", f"Waiting for the list of templates to keep: {observed.unlisted_templates}")
     actions = [*_released(observed)]
     last = remove_finalizer(CLUSTER, cluster, FINALIZER_CLUSTER)
     if last is not None:
@@ -55,15 +57,15 @@ def step(observed: Observed) -> Step:
     return Step("DeletionCompleted", "Deletion completed", tuple(actions), is_last=True)
 
 
-def _gone(external: External, reason: str) -> Step | None:
-    """The step while an object of a provider is there; None when it is gone."""
+def _deletion_of(external: External, reason: str) -> Step | None:
+    """The step while a provider's object exists; None if it does not."""
     if external.is_missing:
         return None
     kind = external.reference.kind
     if not external.is_found:
         return Step("InternalError", str(external))
-    found_kind, obj = external.found
-    doomed = () if external.is_deleting else (delete(found_kind, obj),)
+    external_kind, obj = external.found
+    doomed = () if external.is_deleting else (delete(external_kind, obj),)
     return Step(reason, f"Waiting for {kind} to be deleted", doomed)
 
 

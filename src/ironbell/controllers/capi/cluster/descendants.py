@@ -1,4 +1,4 @@
-"""Everything that belongs to a cluster, in the order in which it goes.
+"""All objects that belong to a cluster, in the order of their deletion.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster/cluster_controller.go (clusterDescendants).
 """
@@ -44,15 +44,17 @@ class Descendants:
 
     @property
     def counted_workers(self) -> Sequence[Machine]:
-        """Workers that say how they are: those of pools do not."""
+        """Workers that report their state; the Machines of pools do not."""
         return [machine for machine in self.worker_machines if LABEL_POOL_NAME not in machine.metadata.labels]
 
     def standing_alone(self, cluster: Cluster) -> Sequence[MachineSet]:
         """MachineSets without a MachineDeployment."""
-        return [one for one in self.sets if is_owned_by(one, CLUSTER, cluster)]
+        return [machine_set for machine_set in self.sets if is_owned_by(machine_set, CLUSTER, cluster)]
 
     def owned(self, cluster: Cluster) -> Iterator[tuple[AnyKind, Resource]]:
-        """What the Cluster owns directly, control plane Machines last and only without a control plane object."""
+        """The objects that the Cluster owns directly, control plane Machines last and only without a control plane
+        object.
+        """
         listed: list[tuple[AnyKind, Sequence[Resource]]] = [
             (MACHINE_POOL, self.pools),
             (MACHINE_DEPLOYMENT, self.deployments),
@@ -67,7 +69,7 @@ class Descendants:
                     yield kind, obj
 
     def left(self, cluster: Cluster) -> list[str]:
-        """What must be gone before the control plane goes, in lines with names; empty when it is."""
+        """The objects that must be deleted before the control plane, in lines with names; empty if there are none."""
         lines: list[tuple[str, Sequence[Resource]]] = [
             ("MachineDeployments", self.deployments),
             ("MachineSets", self.sets),
@@ -77,12 +79,12 @@ class Descendants:
         if not cluster.spec.control_plane_ref.name:
             lines.insert(0, ("Control plane Machines", self.control_plane_machines))
         return [
-            f"{what}: {named((o.metadata.name for o in objects), _NAMES_SHOWN)}" for what, objects in lines if objects
+            f"{title}: {named((o.metadata.name for o in objects), _NAMES_SHOWN)}" for title, objects in lines if objects
         ]
 
 
 def descendants(cache: Cache, cluster: Cluster) -> Descendants:
-    """What belongs to a cluster, by label."""
+    """The objects that belong to a cluster by their label."""
     value = cluster_key(cluster.metadata.namespace, cluster.metadata.name)
     machines = cache.indexed(MACHINES_OF_CLUSTER, value)
     planes = [machine for machine in machines if LABEL_CONTROL_PLANE in machine.metadata.labels]

@@ -1,7 +1,7 @@
-"""Which Cluster an endpoint belongs to. Two clusters with one host and port would join each other's Machines.
+"""The owner of an endpoint. Two clusters with the same host and port would join each other's Machines.
 
-The endpoint belongs to the Cluster that has got furthest with it, and among equals to the older one. Any other Cluster
-reports the owner, and nothing of it is installed before the owner is gone or has another endpoint.
+The endpoint belongs to the Cluster with the most progress, and among equals to the older one. Any other Cluster reports
+the owner, and its installation does not start before the owner is deleted or has another endpoint.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _own_place(cluster: Cluster) -> str:
 
 
 def _waits(cluster: Cluster) -> bool:
-    found = find_condition(cluster.status.conditions, "InfrastructureReady")
-    return found is not None and found.reason == IN_USE
+    condition = find_condition(cluster.status.conditions, "InfrastructureReady")
+    return condition is not None and condition.reason == IN_USE
 
 
 BY_ENDPOINT: Final[Index[Cluster]] = Index(
@@ -42,7 +42,7 @@ BY_ENDPOINT: Final[Index[Cluster]] = Index(
 WAITING_FOR_ENDPOINT: Final[Index[Cluster]] = Index(
     CLUSTER, "capi-endpoint-in-use", lambda cluster: ["waiting"] if _waits(cluster) else []
 )
-"""Clusters whose endpoint belongs to another: few, if any."""
+"""Clusters whose endpoint belongs to another one: few, if any."""
 
 
 def owner(
@@ -61,9 +61,9 @@ def owner(
 
 
 def is_released(old: Cluster | None, new: Cluster | None) -> bool:
-    """Whether an endpoint that belonged to a Cluster may belong to another now."""
-    before, after = (_own_place(one) if one is not None else "" for one in (old, new))
-    return bool(before) and before != after
+    """Return whether an endpoint that belonged to a Cluster can belong to another one now."""
+    old_place, new_place = (_own_place(cluster) if cluster is not None else "" for cluster in (old, new))
+    return bool(old_place) and old_place != new_place
 
 
 def waiting(_released: Cluster, cache: Cache) -> Iterable[Key]:
@@ -72,7 +72,7 @@ def waiting(_released: Cluster, cache: Cache) -> Iterable[Key]:
 
 
 def message(cluster: Cluster, owner: Cluster) -> str:
-    """What the condition of a Cluster says whose endpoint belongs to another."""
+    """The message of a Cluster whose endpoint belongs to another Cluster."""
     endpoint = owner.spec.control_plane_endpoint
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     kind = cluster.spec.infrastructure_ref.kind
@@ -84,11 +84,11 @@ def message(cluster: Cluster, owner: Cluster) -> str:
 
 
 def _announced(infrastructure: External | None, control_plane: External | None) -> str:
-    """The endpoint that a provider announces and that the Cluster has not taken over yet."""
+    """The endpoint that a provider reports and that the Cluster does not have yet."""
     for external, reader in ((infrastructure, InfrastructureCluster), (control_plane, ControlPlane)):
         if external is not None and external.is_found:
-            said = reader.of(external).endpoint
-            if place := _place(said.host, said.port):
+            endpoint = reader.of(external).endpoint
+            if place := _place(endpoint.host, endpoint.port):
                 return place
     return ""
 

@@ -1,6 +1,6 @@
-"""The kubeconfig of a cluster without a control plane object, whose Machines stand alone.
+"""The kubeconfig of a cluster without a control plane object, whose Machines have no owner.
 
-With a control plane object, its provider makes the kubeconfig and renews it.
+If there is a control plane object, its provider creates and renews the kubeconfig.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster/cluster_controller_phases.go (reconcileKubeconfig).
 """
@@ -27,7 +27,7 @@ TIMEOUT_S: Final = 60.0
 
 @dataclass(frozen=True)
 class KubeconfigArguments:
-    """For which cluster, and where its API is."""
+    """The cluster, and the address of its API."""
 
     cluster: Key
     server: str
@@ -37,8 +37,8 @@ class KubeconfigArguments:
         return hash((self.cluster, self.server, self.owner.uid))
 
 
-class KubeconfigMaker:
-    """Makes kubeconfigs from the cluster's authority, which it reads at that moment and does not keep."""
+class KubeconfigCreator:
+    """Creates kubeconfigs from the cluster's authority, which it reads each time and does not keep."""
 
     def __init__(self, api: Api, clock: Clock, algorithm: KeyAlgorithm) -> None:
         self._api = api
@@ -46,12 +46,12 @@ class KubeconfigMaker:
         self._algorithm = algorithm
 
     async def __call__(self, arguments: KubeconfigArguments) -> Sequence[Action]:
-        """The Secret to be created. That another was first shows when it is.
+        """The Secret to create. If it exists already, its creation fails later.
 
         Raises:
             ApiError: the authority's Secret cannot be read.
-            SecretUnusableError: it holds no key pair.
-            PkiError: the pair cannot sign.
+            SecretUnusableError: the Secret has no key pair.
+            PkiError: the key pair cannot sign.
         """
         namespace, name = arguments.cluster
         body = await self._api.get(SECRET.collection, namespace, secret_name(name, Purpose.CLUSTER_CA))

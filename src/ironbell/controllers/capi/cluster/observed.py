@@ -1,4 +1,4 @@
-"""What a decision about a Cluster depends on."""
+"""The input of a decision about a Cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _template_keys(definition: KindDefinition) -> list[str]:
 
 
 ROLL_UP_S: Final = 1.0
-"""How long changes of sets and Machines are gathered before they are counted."""
+"""Time for gathering changes of sets and Machines before they are counted."""
 _REPORTS: Final = frozenset({"control_plane", "workers", "phase", "observed_generation"})
 _CONTROL_PLANE_REPORTS: Final = frozenset(
     {
@@ -46,7 +46,7 @@ _CONTROL_PLANE_REPORTS: Final = frozenset(
 )
 OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, tells=True)
 PROVIDERS: Final = Changes(urgent=actionable(reports=_CONTROL_PLANE_REPORTS), delay_s=ROLL_UP_S, tells=True)
-"""A control plane reports much of its progress, which is added up here."""
+"""A control plane reports much of its progress, which is counted here."""
 TEMPLATE_KINDS: Final[Index[KindDefinition]] = Index(KIND_DEFINITION, "capi-template-kind", _template_keys)
 
 
@@ -59,25 +59,28 @@ class Observed:
     infrastructure: External | None = None
     control_plane: External | None = None
     endpoint_owner: Cluster | None = None
-    """The other Cluster that its endpoint belongs to."""
+    """The other Cluster that owns its endpoint."""
     connection: Fact[ConnectionState] | None = None
     gates: tuple[ConditionGate, ...] = ()
     """Further conditions that its availability depends on."""
     has_kubeconfig: bool = False
     has_authority: bool = False
     templates: tuple[tuple[AnyKind, Unstructured], ...] = ()
-    """While it is being deleted: templates that it owns."""
+    """Templates that the Cluster owns; only looked up while it is being deleted."""
     unlisted_templates: str = ""
-    """While it is being deleted: a kind of templates that is not known yet, with what is wrong."""
+    """A kind of templates that is not known yet, with the problem; only looked up while the Cluster is being deleted.
+    """
 
     @property
     def has_topology(self) -> bool:
-        """Whether a ClusterClass makes its objects."""
+        """Return whether a ClusterClass creates its objects."""
         return bool(self.cluster.spec.topology.class_ref.name)
 
 
 def is_first_node(old: Machine | None, new: Machine | None) -> bool:
-    """Whether a control plane Machine has just got its Node: without a control plane object that starts everything."""
+    """Return whether a control plane Machine has just got its Node: without a control plane object everything waits for
+    it.
+    """
     if new is None or LABEL_CONTROL_PLANE not in new.metadata.labels:
         return False
     return bool(new.status.node_ref.name) and (old is None or not old.status.node_ref.name)
@@ -90,14 +93,19 @@ def of_member(obj: Resource, _cache: Cache) -> Iterable[Key]:
 
 def counted(machine: Machine) -> tuple[Any, ...]:
     """The fields of a Machine that its Cluster counts or reports."""
-    wanted = ("Ready", "Available", "UpToDate", "OwnerRemediated", "HealthCheckSucceeded", POWERED_ON)
-    told = [(c.type, c.status, c.message) for c in machine.status.conditions if c.type in wanted]
+    types = ("Ready", "Available", "UpToDate", "OwnerRemediated", "HealthCheckSucceeded", POWERED_ON)
+    conditions = [(c.type, c.status, c.message) for c in machine.status.conditions if c.type in types]
     info = machine.status.node_info
-    return (sorted(told), machine.spec.version, info.kubelet_version if info is not None else "", is_deleting(machine))
+    return (
+        sorted(conditions),
+        machine.spec.version,
+        info.kubelet_version if info is not None else "",
+        is_deleting(machine),
+    )
 
 
 def observe(cache: Cache, key: Key) -> Observed | None:
-    """Gather what the decision needs."""
+    """Gather the input of the decision."""
     cluster = cache.get(CLUSTER, *key)
     if cluster is None:
         return None
@@ -106,14 +114,14 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     alone = not plane.name
     kubeconfig, authority = secret_name(key[1], Purpose.KUBECONFIG), secret_name(key[1], Purpose.CLUSTER_CA)
     templates, unlisted = _templates(cache, cluster) if is_deleting(cluster) else ((), "")
-    found_infrastructure = look_up(cache, infrastructure, namespace) if infrastructure.name else None
-    found_plane = look_up(cache, plane, namespace) if plane.name else None
+    infrastructure_object = look_up(cache, infrastructure, namespace) if infrastructure.name else None
+    plane_object = look_up(cache, plane, namespace) if plane.name else None
     return Observed(
         cluster,
         descendants(cache, cluster),
-        found_infrastructure,
-        found_plane,
-        endpoint.owner(cache, cluster, found_infrastructure, found_plane),
+        infrastructure_object,
+        plane_object,
+        endpoint.owner(cache, cluster, infrastructure_object, plane_object),
         cache.fact(Connection(ClusterKey.of(cluster)), PUSHED_S),
         _gates(cache, cluster),
         has_kubeconfig=alone and cache.get(SECRET_METADATA, namespace, kubeconfig) is not None,
@@ -128,13 +136,13 @@ def _gates(cache: Cache, cluster: Cluster) -> tuple[ConditionGate, ...]:
     own, reference = cluster.spec.availability_gates, cluster.spec.topology.class_ref
     if own or not reference.name:
         return tuple(own)
-    found = cache.get(CLUSTER_CLASS, reference.namespace or cluster.metadata.namespace, reference.name)
-    return tuple(found.spec.availability_gates) if found is not None else ()
+    cluster_class = cache.get(CLUSTER_CLASS, reference.namespace or cluster.metadata.namespace, reference.name)
+    return tuple(cluster_class.spec.availability_gates) if cluster_class is not None else ()
 
 
 def _templates(cache: Cache, cluster: Cluster) -> tuple[tuple[tuple[AnyKind, Unstructured], ...], str]:
     """The templates that a Cluster owns, of whatever provider."""
-    found: list[tuple[AnyKind, Unstructured]] = []
+    templates: list[tuple[AnyKind, Unstructured]] = []
     definitions: Sequence[KindDefinition] = cache.indexed(TEMPLATE_KINDS, "template")
     for definition in definitions:
         try:
@@ -144,5 +152,5 @@ def _templates(cache: Cache, cluster: Cluster) -> tuple[tuple[tuple[AnyKind, Uns
         objects = cache.dynamic_owned(kind, cluster.metadata.uid)
         if isinstance(objects, Unsynced):
             return (), f"{kind.kind} cannot be read yet" + (f": {objects.problem}" if objects.problem else "")
-        found += [(kind, obj) for obj in objects]
-    return tuple(found), ""
+        templates += [(kind, obj) for obj in objects]
+    return tuple(templates), ""

@@ -1,4 +1,4 @@
-"""The controller of Clusters: brings together what providers say, counts what there is, and takes everything down.
+"""The controller of Clusters: aggregates the reports of providers, counts the Machines, and deletes clusters in order.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster.
 """
@@ -40,10 +40,10 @@ from ironbell.controllers.capi.cluster.observed import (
 from ironbell.controllers.capi.cluster.references import (
     Progress,
     claimed,
-    endpoint_noted,
+    endpoint_change,
+    events,
     lost,
     progress,
-    told,
     with_endpoint,
 )
 from ironbell.controllers.capi.indexes import (
@@ -53,7 +53,6 @@ from ironbell.controllers.capi.indexes import (
     MACHINES_OF_CLUSTER,
 )
 from ironbell.controllers.capi.machines import younger_until_s
-from ironbell.controllers.capi.names import CLUSTER_CONTROLLER
 from ironbell.kube.decision import Decision, Effect, Key, Need, Waiting
 from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import add_finalizer, is_deleting
@@ -64,9 +63,9 @@ from ironbell.workload.queries import PUSHED_S, Connection
 
 
 class ClusterReconciler:
-    """Keeps a Cluster's status, and takes the cluster down in order."""
+    """Reports a Cluster's status, and deletes the cluster in order."""
 
-    name = CLUSTER_CONTROLLER
+    name = "capi-cluster"
     declaration = Declaration(
         CLUSTER,
         watches=(
@@ -127,17 +126,17 @@ def _delete(draft: Draft[Cluster], observed: Observed, reached: Progress) -> Non
 
 
 def _reconcile(draft: Draft[Cluster], observed: Observed, reached: Progress) -> None:
-    endpoint_patch = endpoint_noted(observed.cluster, reached)
-    noted = observed
+    endpoint_patch = endpoint_change(observed.cluster, reached)
+    updated = observed
     if endpoint_patch is not None:
         draft.first.append(endpoint_patch)
-        noted = with_endpoint(observed, reached)
-    status.report(draft, noted, reached, conditions.deleting(noted))
-    following = (*claimed(observed), *told(observed, reached), _kubeconfig(observed, reached))
+        updated = with_endpoint(observed, reached)
+    status.report(draft, updated, reached, conditions.deleting(updated))
+    following = (*claimed(observed), *events(observed, reached), _kubeconfig(observed, reached))
     draft.last += [action for action in following if action is not None]
     draft.need(_connection(observed))
     draft.waiting = _waiting(observed, reached)
-    draft.requeue_after(_look_again_s(observed, draft.now))
+    draft.requeue_after(_requeue_after_s(observed, draft.now))
 
 
 def _connection(observed: Observed) -> Need[Any]:
@@ -145,10 +144,10 @@ def _connection(observed: Observed) -> Need[Any]:
 
 
 def _kubeconfig(observed: Observed, reached: Progress) -> Effect | None:
-    """Made here only where no control plane object is there to make it."""
+    """Create the kubeconfig if no control plane object does it."""
     cluster = observed.cluster
-    is_ours = observed.control_plane is None and not observed.has_topology
-    if not is_ours or observed.has_kubeconfig or not observed.has_authority or not reached.has_endpoint:
+    is_own_task = observed.control_plane is None and not observed.has_topology
+    if not is_own_task or observed.has_kubeconfig or not observed.has_authority or not reached.has_endpoint:
         return None
     host = reached.endpoint.host
     server = f"https://{f'[{host}]' if ':' in host else host}:{reached.endpoint.port}"
@@ -160,20 +159,20 @@ def _kubeconfig(observed: Observed, reached: Progress) -> Effect | None:
 
 
 def _waiting(observed: Observed, reached: Progress) -> Waiting | None:
-    """What the cluster waits for, the first thing first."""
-    before = observed.cluster.status.initialization
+    """The first reason for waiting; None if there is none."""
+    initialization = observed.cluster.status.initialization
     if observed.endpoint_owner is not None:
         return Waiting(endpoint.IN_USE, endpoint.message(observed.cluster, observed.endpoint_owner))
-    for external, once, how in (
-        (observed.infrastructure, bool(before.infrastructure_provisioned), "provisioned"),
-        (observed.control_plane, bool(before.control_plane_initialized), "initialized"),
+    for external, once, flag in (
+        (observed.infrastructure, bool(initialization.infrastructure_provisioned), "provisioned"),
+        (observed.control_plane, bool(initialization.control_plane_initialized), "initialized"),
     ):
-        if why := lost(external, once=once, how=how):
-            return Waiting("ReferencedObjectDeleted", why)
+        if reason := lost(external, once=once, flag=flag):
+            return Waiting("ReferencedObjectDeleted", reason)
         if external is not None and not external.is_found:
             return Waiting("ReferencedObjectMissing", str(external))
     if observed.has_topology and observed.infrastructure is None:
-        return Waiting("WaitingForTopology", "the topology has not made the cluster's objects yet")
+        return Waiting("WaitingForTopology", "the topology has not created the cluster's objects yet")
     if not reached.infrastructure_provisioned:
         return Waiting("WaitingForInfrastructure", f"{observed.infrastructure} is not provisioned")
     if not reached.has_endpoint:
@@ -187,9 +186,9 @@ def _waiting(observed: Observed, reached: Progress) -> Waiting | None:
     return None
 
 
-def _look_again_s(observed: Observed, now: datetime) -> float | None:
-    there = observed.descendants
-    moments = [younger_until_s([*there.control_plane_machines, *there.counted_workers], now)]
+def _requeue_after_s(observed: Observed, now: datetime) -> float | None:
+    descendants = observed.descendants
+    moments = [younger_until_s([*descendants.control_plane_machines, *descendants.counted_workers], now)]
     state = observed.connection.value if observed.connection is not None else None
     if state is not None and not state.healthy and state.last_probe_success is not None:
         left = (state.last_probe_success + conditions.GRACE - now).total_seconds()

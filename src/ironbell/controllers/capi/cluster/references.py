@@ -1,7 +1,7 @@
-"""What a Cluster takes from its infrastructure and its control plane, and what they take from it.
+"""The fields that a Cluster copies from its infrastructure and its control plane, and the references between them.
 
-Flags that say that something was made never go back; so a Cluster whose status was lost gets it again from the objects
-of its providers, and nothing is made or deleted for that.
+Flags for created objects are never reset; so a Cluster whose status was lost gets it back from the objects of its
+providers, and nothing is created or deleted for that.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster/cluster_controller_phases.go.
 """
@@ -28,7 +28,7 @@ from ironbell.kube.finalizers import is_deleting
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a cluster is, with what its providers say."""
+    """The progress of a cluster, by the reports of its providers."""
 
     endpoint: ApiEndpoint
     failure_domains: tuple[FailureDomain, ...]
@@ -37,19 +37,19 @@ class Progress:
 
     @property
     def has_endpoint(self) -> bool:
-        """Whether it is known where the cluster's API is."""
+        """Return whether the address of the cluster's API is known."""
         return bool(self.endpoint.host and self.endpoint.port)
 
 
 def progress(observed: Observed) -> Progress:
-    """How far the cluster is now."""
+    """The current progress of the cluster."""
     cluster = observed.cluster
-    before = cluster.status.initialization
+    initialization = cluster.status.initialization
     known = Progress(
         cluster.spec.control_plane_endpoint,
         tuple(cluster.status.failure_domains),
-        bool(before.infrastructure_provisioned),
-        bool(before.control_plane_initialized) and not is_unfounded(observed),
+        bool(initialization.infrastructure_provisioned),
+        bool(initialization.control_plane_initialized) and not is_unfounded(observed),
     )
     if observed.endpoint_owner is not None:
         return known
@@ -57,17 +57,20 @@ def progress(observed: Observed) -> Progress:
 
 
 def is_unfounded(observed: Observed) -> bool:
-    """Whether the cluster is stored as initialized and cannot be: its control plane takes that back, no Machine of it
-    ever became a Node, and the cluster has never answered. What was stored once stays otherwise."""
+    """Return whether the cluster is stored as initialized and cannot be.
+
+    It cannot be if its control plane denies it, no control plane Machine ever became a Node, and the cluster has never
+    answered. Otherwise the stored flag is kept.
+    """
     external, state = observed.control_plane, observed.connection.value if observed.connection is not None else None
     if not observed.cluster.status.initialization.control_plane_initialized or state is None:
         return False
     if external is None or not external.is_found or external.is_deleting:
         return False
-    said = ControlPlane.of(external)
+    plane = ControlPlane.of(external)
     if (
-        not said.denies_initialized
-        or said.externally_managed
+        not plane.denies_initialized
+        or plane.externally_managed
         or state.connected
         or state.last_probe_success is not None
     ):
@@ -76,7 +79,7 @@ def is_unfounded(observed: Observed) -> bool:
 
 
 def claimed(observed: Observed) -> Iterator[Action | None]:
-    """The Cluster as owner of what it refers to, and its label there."""
+    """Set the Cluster as owner of the objects that it refers to, and its label on them."""
     cluster = observed.cluster
     for external in (observed.infrastructure, observed.control_plane):
         if external is None or not external.is_found or (external.is_deleting and is_deleting(cluster)):
@@ -93,22 +96,26 @@ def claimed(observed: Observed) -> Iterator[Action | None]:
         yield patch(kind, obj, body, locked=True)
 
 
-def told(observed: Observed, now: Progress) -> Iterator[Action]:
-    """Events for what has just become true."""
-    cluster, before = observed.cluster, observed.cluster.status.initialization
+def events(observed: Observed, now: Progress) -> Iterator[Action]:
+    """Events for flags that have just become true."""
+    cluster, initialization = observed.cluster, observed.cluster.status.initialization
     steps = (
-        (now.infrastructure_provisioned and not before.infrastructure_provisioned, "Infrastructure", "Provisioned"),
-        (now.control_plane_initialized and not before.control_plane_initialized, "ControlPlane", "Initialized"),
+        (
+            now.infrastructure_provisioned and not initialization.infrastructure_provisioned,
+            "Infrastructure",
+            "Provisioned",
+        ),
+        (now.control_plane_initialized and not initialization.control_plane_initialized, "ControlPlane", "Initialized"),
     )
-    for is_new, what, how in steps:
-        if is_new and (what == "Infrastructure" or observed.control_plane is not None):
-            message = f"Cluster {cluster.metadata.name} {what}{how} is now True"
-            reason = "InfrastructureReady" if what == "Infrastructure" else "ControlPlaneInitialized"
+    for is_new, subject, state in steps:
+        if is_new and (subject == "Infrastructure" or observed.control_plane is not None):
+            message = f"Cluster {cluster.metadata.name} {subject}{state} is now True"
+            reason = "InfrastructureReady" if subject == "Infrastructure" else "ControlPlaneInitialized"
             yield emit(CLUSTER, cluster, reason=reason, message=message)
 
 
-def endpoint_noted(cluster: Cluster, now: Progress) -> Action | None:
-    """The endpoint, once a provider names one."""
+def endpoint_change(cluster: Cluster, now: Progress) -> Action | None:
+    """The patch of the endpoint, once a provider reports one."""
     known = cluster.spec.control_plane_endpoint
     if (known.host and known.port) or not now.has_endpoint:
         return None
@@ -118,38 +125,38 @@ def endpoint_noted(cluster: Cluster, now: Progress) -> Action | None:
 
 
 def with_endpoint(observed: Observed, now: Progress) -> Observed:
-    """What was observed as it is once the endpoint is noted: nobody else writes before the status is written."""
+    """The observed state after the patch of the endpoint: no other write comes before that of the status."""
     cluster = observed.cluster
     spec = msgspec.structs.replace(cluster.spec, control_plane_endpoint=now.endpoint)
     metadata = msgspec.structs.replace(cluster.metadata, generation=cluster.metadata.generation + 1)
     return replace(observed, cluster=msgspec.structs.replace(cluster, metadata=metadata, spec=spec))
 
 
-def lost(external: External | None, *, once: bool, how: str) -> str:
-    """What is wrong with an object that was made and is not there any more; empty if nothing is."""
+def lost(external: External | None, *, once: bool, flag: str) -> str:
+    """The message about an object that was created and no longer exists; empty if it exists."""
     if external is None or not external.is_missing or not once:
         return ""
-    return f"{external.reference.kind} has been deleted after being {how}"
+    return f"{external.reference.kind} has been deleted after being {flag}"
 
 
 def _with_infrastructure(observed: Observed, known: Progress) -> Progress:
     external, deleting = observed.infrastructure, is_deleting(observed.cluster)
     if external is None:
-        # A topology fills the reference in later; nobody else does.
+        # Only a topology sets the reference later.
         is_bare = not observed.has_topology and not deleting
         return replace(known, infrastructure_provisioned=known.infrastructure_provisioned or is_bare)
     if not external.is_found or external.is_deleting:
         return known
-    said = InfrastructureCluster.of(external)
-    if not said.provisioned and not known.infrastructure_provisioned:
+    infrastructure = InfrastructureCluster.of(external)
+    if not infrastructure.provisioned and not known.infrastructure_provisioned:
         return known
     domains = tuple(
-        FailureDomain(name=one.name, control_plane=one.control_plane, attributes=dict(one.attributes))
-        for one in said.failure_domains
+        FailureDomain(name=domain.name, control_plane=domain.control_plane, attributes=dict(domain.attributes))
+        for domain in infrastructure.failure_domains
     )
     return replace(
         known,
-        endpoint=_endpoint(known, said.endpoint),
+        endpoint=_endpoint(known, infrastructure.endpoint),
         failure_domains=domains,
         infrastructure_provisioned=True,
     )
@@ -164,11 +171,15 @@ def _with_control_plane(observed: Observed, known: Progress) -> Progress:
         return replace(known, control_plane_initialized=known.control_plane_initialized or first)
     if not external.is_found or external.is_deleting:
         return known
-    said = ControlPlane.of(external)
-    if not said.initialized and not known.control_plane_initialized:
+    plane = ControlPlane.of(external)
+    if not plane.initialized and not known.control_plane_initialized:
         return known
-    return replace(known, endpoint=_endpoint(known, said.endpoint), control_plane_initialized=True)
+    return replace(known, endpoint=_endpoint(known, plane.endpoint), control_plane_initialized=True)
 
 
-def _endpoint(known: Progress, said: Endpoint) -> ApiEndpoint:
-    return known.endpoint if known.has_endpoint or not said.is_valid else ApiEndpoint(host=said.host, port=said.port)
+def _endpoint(known: Progress, reported: Endpoint) -> ApiEndpoint:
+    return (
+        known.endpoint
+        if known.has_endpoint or not reported.is_valid
+        else ApiEndpoint(host=reported.host, port=reported.port)
+    )

@@ -25,8 +25,7 @@ from ironbell.contract.conditions.legacy import (
     legacy_mirror,
     legacy_true,
 )
-from ironbell.controllers.capi.cluster import conditions as made
-from ironbell.controllers.capi.cluster import counters, endpoint
+from ironbell.controllers.capi.cluster import conditions, counters, endpoint
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.controllers.capi.cluster.references import Progress
 from ironbell.controllers.capi.status import status_patch
@@ -36,7 +35,7 @@ from ironbell.kube.finalizers import is_deleting
 
 
 def phase_of(observed: Observed, progress: Progress) -> str:
-    """How far the cluster is, in one word."""
+    """The phase of the cluster."""
     spec = observed.cluster.spec
     if is_deleting(observed.cluster):
         return ClusterPhase.DELETING.value
@@ -49,12 +48,12 @@ def phase_of(observed: Observed, progress: Progress) -> str:
 
 def report(draft: Draft[Cluster], observed: Observed, progress: Progress, step: Condition) -> None:
     """Bring the status up to date, and emit the event of a new phase; `step` is the condition Deleting."""
-    cluster, before, now = observed.cluster, observed.cluster.status, draft.now
-    old: Fields = to_builtin(before)
+    cluster, old_status, now = observed.cluster, observed.cluster.status, draft.now
+    old: Fields = to_builtin(old_status)
     phase = phase_of(observed, progress)
-    found = made.conditions(observed, step, now)
+    changed = conditions.conditions(observed, step, now)
     held = list(conditions_of(cluster))
-    for condition in found:
+    for condition in changed:
         held = set_condition(held, condition, now=now, generation=cluster.metadata.generation)
     flags = {
         "infrastructureProvisioned": progress.infrastructure_provisioned,
@@ -70,27 +69,27 @@ def report(draft: Draft[Cluster], observed: Observed, progress: Progress, step: 
             "controlPlane": counters.control_plane(observed).fields(old.get("controlPlane")),
             "workers": counters.workers(observed).fields(old.get("workers")),
         },
-        [*found, made.available_condition(observed, held)],
+        [*changed, conditions.available_condition(observed, held)],
         legacy=list(_legacy(observed, progress)),
         summary=("ControlPlaneReady", "InfrastructureReady"),
         deprecated=_failure(observed),
         now=now,
     )
-    if phase != before.phase:
+    if phase != old_status.phase:
         draft.emit(phase, f"Cluster {cluster.metadata.name} is {phase}")
 
 
 def pause_change(observed: Observed, now: datetime) -> MergePatch | None:
-    """The patch that says whether the Cluster is paused, and nothing else; None if that is said."""
-    return status_patch(CLUSTER, observed.cluster, {}, [made.paused(observed)], now=now, observe=False)
+    """The patch of the condition Paused alone; None if nothing changes."""
+    return status_patch(CLUSTER, observed.cluster, {}, [conditions.paused(observed)], now=now, observe=False)
 
 
 def _legacy(observed: Observed, progress: Progress) -> Iterator[LegacyCondition | None]:
-    """Conditions of version v1beta1, the summary aside."""
+    """Conditions of version v1beta1, except for the summary."""
     infrastructure, plane = observed.infrastructure, observed.control_plane
     if observed.endpoint_owner is not None and not is_deleting(observed.cluster):
-        why = endpoint.message(observed.cluster, observed.endpoint_owner)
-        yield legacy_false("InfrastructureReady", endpoint.IN_USE, ERROR, why)
+        message = endpoint.message(observed.cluster, observed.endpoint_owner)
+        yield legacy_false("InfrastructureReady", endpoint.IN_USE, ERROR, message)
     elif infrastructure is None:
         if progress.infrastructure_provisioned:
             yield legacy_true("InfrastructureReady")
@@ -112,8 +111,8 @@ def _legacy(observed: Observed, progress: Progress) -> Iterator[LegacyCondition 
 
 def _mirrored(observed: Observed, external: External, target: str, waits: str, *, fine: bool) -> LegacyCondition | None:
     if external.obj is None:
-        is_gone = is_deleting(observed.cluster) and external.is_missing
-        return legacy_false(target, "Deleted", INFO) if is_gone else None
+        was_deleted = is_deleting(observed.cluster) and external.is_missing
+        return legacy_false(target, "Deleted", INFO) if was_deleted else None
     fallback = legacy_true(target) if fine else legacy_false(target, waits, INFO)
     if is_deleting(observed.cluster):
         fallback = legacy_false(target, "Deleting", INFO)
@@ -121,21 +120,21 @@ def _mirrored(observed: Observed, external: External, target: str, waits: str, *
 
 
 def _failure(observed: Observed) -> Fields:
-    """What a provider says will never be well (v1beta1 contract)."""
-    found: Fields = {}
+    """A failure that a provider reports as permanent (v1beta1 contract)."""
+    failure: Fields = {}
     for external, reader in (
         (observed.infrastructure, InfrastructureCluster),
         (observed.control_plane, ControlPlane),
     ):
         if external is None or not external.is_found:
             continue
-        said = reader.of(external)
-        if said.failure_reason:
-            found["failureReason"] = said.failure_reason
-        if said.failure_message:
+        provider = reader.of(external)
+        if provider.failure_reason:
+            failure["failureReason"] = provider.failure_reason
+        if provider.failure_message:
             kind, obj = external.found
-            found["failureMessage"] = (
+            failure["failureMessage"] = (
                 f"Failure detected from referenced resource {kind.api_version}, Kind={kind.kind} with name"
-                f' "{obj.metadata.name}": {said.failure_message}'
+                f' "{obj.metadata.name}": {provider.failure_message}'
             )
-    return found
+    return failure

@@ -1,7 +1,8 @@
-"""Manifests applied in a workload cluster. Doing it again does no harm.
+"""The application of manifests in a workload cluster. Repeating it is harmless.
 
-With the strategy ApplyOnce, objects are created, and left alone if they exist; with Reconcile, they are brought to what
-the manifest says. Errors are told by what failed and why in one word: an API server's message may quote a Secret.
+With the strategy ApplyOnce, objects are created, and left unchanged if they exist; with Reconcile, they are brought in
+line with the manifest. An error is reported as the object and one word for the reason: an API server's message may
+quote a Secret.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset/clusterresourceset_scope.go.
 """
@@ -26,24 +27,24 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.controllers.capi.clusterresourceset.documents import documents, hash_of, values_of
 from ironbell.controllers.capi.clusterresourceset.sources import RECONCILE, ContentHash
-from ironbell.controllers.capi.names import RESOURCE_APPLYING_CONTROLLER
 from ironbell.kube.decision import Action, Emit, Fields, Key, MergePatch
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.kinds import is_own, locate
 
 ApiOf: TypeAlias = Callable[[ClusterKey], Awaitable[Api]]
 
+CONTROLLER: Final = "capi-clusterresourceset-applying"
 APPLY: Final = "apply-resources"
 TIMEOUT_S: Final = 300.0
 _PARSED: Final = 16
-"""Resources whose manifests are kept: most clusters are given the same."""
+"""Number of resources whose parsed manifests are kept: most clusters are given the same."""
 _PAGE: Final = 500
-_TOLD: Final = 3
+_FAILURES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One resource to be applied."""
+    """A resource to apply."""
 
     set_name: str
     strategy: str
@@ -53,12 +54,12 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class ApplyArguments:
-    """What is to be applied in which cluster, and the binding that remembers it."""
+    """The resources to apply in a cluster, and the binding that records them."""
 
     cluster: ClusterKey
     binding_version: str
     bindings: bytes
-    """What the binding remembers now, encoded."""
+    """The current entries of the binding, encoded."""
     pending: tuple[Pending, ...]
 
 
@@ -71,28 +72,28 @@ class Content:
 
 
 class Reader:
-    """Reads ConfigMaps and Secrets with manifests from the management cluster, and keeps what was parsed last."""
+    """Reads ConfigMaps and Secrets with manifests from the management cluster, and keeps the latest parsed ones."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._parsed: OrderedDict[tuple[str, str, str, str], Content] = OrderedDict()
 
     async def hash(self, query: ContentHash) -> str:
-        """Answers `ContentHash`.
+        """Answer `ContentHash`.
 
         Raises:
             ApiError: the resource cannot be read.
-            DocumentsError: it has no values.
+            DocumentsError: the resource has no values.
         """
         body = await self._get(query.kind, (query.namespace, query.name))
         return hash_of(values_of(query.kind, body))
 
     async def content(self, kind: str, key: Key) -> Content:
-        """A resource, parsed.
+        """Read and parse a resource.
 
         Raises:
-            ApiError: it cannot be read.
-            DocumentsError: it holds no manifests.
+            ApiError: the resource cannot be read.
+            DocumentsError: the resource contains no manifests.
         """
         body = await self._get(kind, key)
         version = (kind, *key, str(body["metadata"]["resourceVersion"]))
@@ -120,7 +121,7 @@ class Applier:
         self._clock = clock
 
     async def __call__(self, arguments: ApplyArguments) -> Sequence[Action]:
-        """The patch to the binding, and an event if something could not be applied.
+        """Apply the resources; return the patch to the binding, and an event if some could not be applied.
 
         Raises:
             NotConnected: there is no connection to the cluster.
@@ -129,14 +130,14 @@ class Applier:
         bindings = msgspec.json.decode(arguments.bindings, type=list[ResourceSetBinding])
         failed: list[str] = []
         for pending in arguments.pending:
-            digest, faults = await self._apply(remote, arguments.cluster, pending)
-            failed += faults
+            digest, problems = await self._apply(remote, arguments.cluster, pending)
+            failed += problems
             outcome = ResourceBinding(
                 name=pending.name,
                 kind=pending.kind,
                 hash=digest,
                 last_applied_time=rfc3339(self._clock.now().replace(microsecond=0)),
-                applied=not faults,
+                applied=not problems,
             )
             bindings = with_outcome(bindings, pending.set_name, outcome)
         actions: list[Action] = [
@@ -148,8 +149,8 @@ class Applier:
             )
         ]
         if failed:
-            more = f" and {len(failed) - _TOLD} more" if len(failed) > _TOLD else ""
-            message = f"could not be applied: {'; '.join(failed[:_TOLD])}{more}"
+            more = f" and {len(failed) - _FAILURES_SHOWN} more" if len(failed) > _FAILURES_SHOWN else ""
+            message = f"could not be applied: {'; '.join(failed[:_FAILURES_SHOWN])}{more}"
             event = Emit(
                 CLUSTER,
                 *arguments.cluster.key,
@@ -162,30 +163,32 @@ class Applier:
         return actions
 
     async def _apply(self, remote: Remote, cluster: ClusterKey, pending: Pending) -> tuple[str, list[str]]:
-        about = f"{pending.kind} {pending.name}"
+        subject = f"{pending.kind} {pending.name}"
         try:
             content = await self._reader.content(pending.kind, (cluster.namespace, pending.name))
         except IronbellError as error:
-            return "", [f"{about}: {error.message if not isinstance(error, NotFound) else 'not found'}"]
-        return content.hash, [f"{about}: {fault}" for fault in await remote.apply(content.objects, pending.strategy)]
+            return "", [f"{subject}: {error.message if not isinstance(error, NotFound) else 'not found'}"]
+        return content.hash, [
+            f"{subject}: {problem}" for problem in await remote.apply(content.objects, pending.strategy)
+        ]
 
 
 class Remote:
-    """A workload cluster while something is applied in it."""
+    """A workload cluster while resources are applied in it."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._definitions: list[Mapping[str, Any]] | None = None
 
     async def apply(self, objects: Iterable[Fields], strategy: str) -> list[str]:
-        """Apply objects in order; what fails does not stop the rest. Returns what failed."""
-        faults = []
+        """Apply objects in order, past failures. Return the failures."""
+        problems = []
         for obj in objects:
             try:
                 await self._apply(obj, strategy)
             except IronbellError as error:
-                faults.append(f"{obj['kind']} {obj['metadata']['name']}: {error.reason}")
-        return faults
+                problems.append(f"{obj['kind']} {obj['metadata']['name']}: {error.reason}")
+        return problems
 
     async def _apply(self, obj: Fields, strategy: str) -> None:
         api_version, kind, name = str(obj["apiVersion"]), str(obj["kind"]), str(obj["metadata"]["name"])
@@ -193,44 +196,45 @@ class Remote:
             self._definitions = await self._defined()
         where = locate(api_version, kind, self._definitions or ())
         if kind == CUSTOM_RESOURCE_DEFINITION.kind:
-            # What it defines may be among the objects that follow.
+            # The objects that follow may be of the kind that it defines.
             self._definitions = None
         namespace = str(obj["metadata"].get("namespace") or "default") if where.namespaced else ""
         body = msgspec.json.encode(obj)
-        manager = WriteOptions(field_manager=RESOURCE_APPLYING_CONTROLLER)
+        manager = WriteOptions(field_manager=CONTROLLER)
         if strategy != RECONCILE:
             try:
                 await self._api.create(where, namespace, body, manager)
             except AlreadyExists:
                 return
         else:
-            forced = WriteOptions(field_manager=RESOURCE_APPLYING_CONTROLLER, force=True)
+            forced = WriteOptions(field_manager=CONTROLLER, force=True)
             await self._api.patch(where, namespace, name, body, patch_type=PatchType.APPLY, options=forced)
 
     async def _defined(self) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
+        definitions: list[Mapping[str, Any]] = []
         token = ""
         while True:
             options = ListOptions(limit=_PAGE, continue_token=token)
             page = await self._api.list(CUSTOM_RESOURCE_DEFINITION.collection, "", options)
-            found += [msgspec.json.decode(item) for item in page.items]
+            definitions += [msgspec.json.decode(item) for item in page.items]
             token = page.continue_token
             if not token:
-                return found
+                return definitions
 
 
 def with_outcome(
     bindings: Sequence[ResourceSetBinding], set_name: str, outcome: ResourceBinding
 ) -> list[ResourceSetBinding]:
     """The bindings with one outcome in its place, or at the end."""
-    found = next((one for one in bindings if one.cluster_resource_set_name == set_name), None)
-    before = list(found.resources) if found is not None else []
-    same = [(one.kind, one.name) == (outcome.kind, outcome.name) for one in before]
-    after = [outcome if is_it else one for one, is_it in zip(before, same, strict=True)]
-    new = ResourceSetBinding(cluster_resource_set_name=set_name, resources=after if any(same) else [*after, outcome])
-    return [new if one is found else one for one in bindings] if found is not None else [*bindings, new]
+    old = next((entry for entry in bindings if entry.cluster_resource_set_name == set_name), None)
+    resources = list(old.resources) if old is not None else []
+    places = [(r.kind, r.name) == (outcome.kind, outcome.name) for r in resources]
+    updated = [outcome if is_place else r for r, is_place in zip(resources, places, strict=True)]
+    updated = updated if any(places) else [*updated, outcome]
+    new = ResourceSetBinding(cluster_resource_set_name=set_name, resources=updated)
+    return [new if entry is old else entry for entry in bindings] if old is not None else [*bindings, new]
 
 
 def encoded(bindings: Sequence[ResourceSetBinding]) -> bytes:
-    """Bindings as `ApplyArguments` holds them."""
+    """Encode bindings for `ApplyArguments`."""
     return msgspec.json.encode(list(bindings))

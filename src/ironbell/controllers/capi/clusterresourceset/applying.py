@@ -1,6 +1,6 @@
-"""What ClusterResourceSets ask for in one cluster: the controller that applies it and keeps the binding.
+"""The controller that applies the resources of ClusterResourceSets in one cluster, and keeps the binding.
 
-Its keys are Clusters, not ClusterResourceSets: a set for a thousand clusters is a thousand small decisions, and nobody
+Its keys are Clusters, not ClusterResourceSets: a set for a thousand clusters is a thousand small decisions, and nothing
 else writes a cluster's binding.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset/clusterresourceset_controller.go
@@ -26,6 +26,7 @@ from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.owners import is_owned_by, owner_reference, owners_patch, with_owner
 from ironbell.controllers.capi.clusterresourceset.applier import (
     APPLY,
+    CONTROLLER,
     TIMEOUT_S,
     ApplyArguments,
     Pending,
@@ -40,7 +41,6 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
     selects,
     sources_of,
 )
-from ironbell.controllers.capi.names import RESOURCE_APPLYING_CONTROLLER
 from ironbell.kube.decision import Decision, Effect, Fact, Key, Need, create, delete, do, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import Predicate, any_of, changed, desired_state_changed
@@ -49,7 +49,7 @@ from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.queries import PUSHED_S, Connection, ConnectionState
 
 AGAIN: Final = timedelta(seconds=15)
-"""After this time what failed is tried again: a kind may have been defined in the meantime."""
+"""Time after which a failed resource is applied again: a kind may have been defined meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class Observed:
 
 
 def _set_fields(resource_set: ClusterResourceSet) -> tuple[Any, ...]:
-    """The fields of a ClusterResourceSet that bear on what is applied."""
+    """The fields of a ClusterResourceSet that affect what is applied."""
     return resource_set.spec, resource_set.metadata.annotations, is_deleting(resource_set)
 
 
 def cluster_of(binding: ClusterResourceSetBinding, _cache: Cache) -> Iterable[Key]:
-    """The Cluster of a binding, which has its name."""
+    """The Cluster of a binding, which has the same name."""
     return [binding.key]
 
 
@@ -80,9 +80,9 @@ _CLUSTER_CHANGED: Final[Predicate[Cluster]] = any_of(
 
 
 class ResourceApplyingReconciler:
-    """Applies in each cluster what ClusterResourceSets ask for."""
+    """Applies the resources of ClusterResourceSets in each cluster."""
 
-    name = RESOURCE_APPLYING_CONTROLLER
+    name = CONTROLLER
     declaration = Declaration(
         CLUSTER,
         watches=(
@@ -101,17 +101,19 @@ class ResourceApplyingReconciler:
         if cluster is None or is_deleting(cluster):
             return Observed(key, cluster, binding) if binding is not None else None
         candidates = cache.indexed(SETS_OF_NAMESPACE, key[0])
-        sets = tuple(one for one in candidates if is_active(one) and selects(one, cluster))
+        sets = tuple(
+            resource_set for resource_set in candidates if is_active(resource_set) and selects(resource_set, cluster)
+        )
         if not sets:
             return None
-        sources = tuple(source for one in sets for source in sources_of(cache, one))
+        sources = tuple(source for resource_set in sets for source in sources_of(cache, resource_set))
         return Observed(key, cluster, binding, sets, sources, cache.fact(Connection(ClusterKey.of(cluster)), PUSHED_S))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         cluster, binding = observed.cluster, observed.binding
         if cluster is None or is_deleting(cluster):
-            gone = binding is not None and not is_deleting(binding)
-            return do(delete(CLUSTER_RESOURCE_SET_BINDING, binding) if binding is not None and gone else None)
+            is_obsolete = binding is not None and not is_deleting(binding)
+            return do(delete(CLUSTER_RESOURCE_SET_BINDING, binding) if binding is not None and is_obsolete else None)
         if binding is not None and outlived(binding, cluster):
             return do(None if is_deleting(binding) else delete(CLUSTER_RESOURCE_SET_BINDING, binding))
         needs = _needs(observed, cluster)
@@ -121,28 +123,28 @@ class ResourceApplyingReconciler:
         if binding is None:
             return do(create(CLUSTER_RESOURCE_SET_BINDING, _new_binding(observed)), needs=needs)
         owners = binding.metadata.owner_references
-        for one in observed.sets:
-            owners = with_owner(owners, owner_reference(CLUSTER_RESOURCE_SET, one))
+        for resource_set in observed.sets:
+            owners = with_owner(owners, owner_reference(CLUSTER_RESOURCE_SET, resource_set))
         if changed := owners_patch(CLUSTER_RESOURCE_SET_BINDING, binding, owners):
             return do(changed, needs=needs)
         return _applied(observed, cluster, binding, needs, now)
 
 
 def outlived(binding: ClusterResourceSetBinding, cluster: Cluster) -> bool:
-    """Whether a binding was written for an earlier Cluster of the same name: nothing but the name ties it to one."""
+    """Return whether a binding belongs to an earlier Cluster of the same name; only the name connects the two."""
     written, created = binding.metadata.creation_timestamp, cluster.metadata.creation_timestamp
     return written is not None and created is not None and parse_rfc3339(written) < parse_rfc3339(created)
 
 
 def _needs(observed: Observed, cluster: Cluster) -> list[Need[Any]]:
-    asked = {source.query for source in observed.sources if source.query is not None}
+    queries = {source.query for source in observed.sources if source.query is not None}
     connection = Need(Connection(ClusterKey.of(cluster)), PUSHED_S)
-    return [connection, *(Need(one, 24 * PUSHED_S) for one in sorted(asked, key=repr))]
+    return [connection, *(Need(query, 24 * PUSHED_S) for query in sorted(queries, key=repr))]
 
 
 def _new_binding(observed: Observed) -> dict[str, Any]:
     namespace, name = observed.key
-    owners = [to_builtin(owner_reference(CLUSTER_RESOURCE_SET, one)) for one in observed.sets]
+    owners = [to_builtin(owner_reference(CLUSTER_RESOURCE_SET, resource_set)) for resource_set in observed.sets]
     metadata = {"name": name, "namespace": namespace, "ownerReferences": owners}
     return {"metadata": metadata, "spec": {"clusterName": name}}
 
@@ -162,7 +164,7 @@ def _applied(
             continue
         failed_at = held.last_applied_time if held is not None and not held.applied else None
         left = parse_rfc3339(failed_at) + AGAIN - now if failed_at else timedelta(0)
-        # A failure is not repeated at once; other content may be tried at once.
+        # A failed resource is not applied again at once, unless its content has changed.
         is_other = source.hash != "" and held is not None and held.hash not in ("", source.hash)
         if left > timedelta(0) and not is_other:
             later.append(left)
@@ -182,13 +184,16 @@ def _applied(
         return wait("ResourceMissing", message, needs=needs, requeue_after_s=again_s)
     if later:
         return wait(
-            "ResourcesNotApplied", "what could not be applied is tried again", needs=needs, requeue_after_s=again_s
+            "ResourcesNotApplied",
+            "resources that could not be applied will be retried",
+            needs=needs,
+            requeue_after_s=again_s,
         )
     return do(needs=needs)
 
 
-def is_bound(binding: ClusterResourceSetBinding, one: ClusterResourceSet) -> bool:
-    """Whether a binding remembers something of a ClusterResourceSet."""
+def is_bound(binding: ClusterResourceSetBinding, resource_set: ClusterResourceSet) -> bool:
+    """Return whether a binding records anything about a ClusterResourceSet."""
     entries = binding.spec.bindings
-    named = any(entry.cluster_resource_set_name == one.metadata.name for entry in entries)
-    return named or is_owned_by(binding, CLUSTER_RESOURCE_SET, one)
+    named = any(entry.cluster_resource_set_name == resource_set.metadata.name for entry in entries)
+    return named or is_owned_by(binding, CLUSTER_RESOURCE_SET, resource_set)

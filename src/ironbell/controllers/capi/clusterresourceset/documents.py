@@ -1,7 +1,7 @@
 """The objects in a ConfigMap or Secret that a ClusterResourceSet names, and the hash of its content.
 
-Objects are ordered so that what others need comes first. Unlike upstream, a text of any length is recognised as a JSON
-list or as YAML.
+Objects are ordered so that dependencies come first. Unlike upstream, a text of any length is recognized as a JSON list
+or as YAML.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset/clusterresourceset_helpers.go,
 util/resource/resource.go.
@@ -37,7 +37,7 @@ _RANK: Final = {kind: number for number, kind in enumerate(_FIRST)}
 
 
 class DocumentsError(IronbellError):
-    """A resource's data are no manifests. Its content is never told."""
+    """A resource's data are not manifests. The message never contains them."""
 
     reason = "InvalidResource"
     retry = Retry.NEVER
@@ -47,7 +47,7 @@ def values_of(kind: str, resource: Mapping[str, Any]) -> list[bytes]:
     """The values of a ConfigMap or Secret, in the order of their keys.
 
     Raises:
-        DocumentsError: there are none, or a Secret's are no base 64.
+        DocumentsError: the resource has no values, or a Secret's values are not base64.
     """
     data = resource.get("data")
     if not data:
@@ -58,11 +58,11 @@ def values_of(kind: str, resource: Mapping[str, Any]) -> list[bytes]:
     try:
         return [base64.b64decode(text, validate=True) for text in texts]
     except binascii.Error:
-        raise DocumentsError(f"the data of the {kind} are no base 64") from None
+        raise DocumentsError(f"the data of the {kind} are not valid base64") from None
 
 
 def hash_of(values: Iterable[bytes]) -> str:
-    """What a binding remembers of the content that was applied."""
+    """The hash of the applied content, which a binding records."""
     digest = hashlib.sha256()
     for value in values:
         digest.update(value)
@@ -70,28 +70,28 @@ def hash_of(values: Iterable[bytes]) -> str:
 
 
 def documents(values: Iterable[bytes]) -> list[Fields]:
-    """The objects in the values, each value's in the order in which they are to be created. Slow for long texts.
+    """The objects in the values, each value's in the order of their creation. Slow for long texts.
 
     Raises:
-        DocumentsError: a value is neither YAML nor JSON, or holds something that is no object.
+        DocumentsError: a value is neither YAML nor JSON, or contains something other than objects.
     """
     return [document for value in values for document in _ordered(_documents_of(value))]
 
 
 def _documents_of(value: bytes) -> list[Fields]:
     try:
-        found = list(goyaml.load_all(value.decode()))
+        documents = list(goyaml.load_all(value.decode()))
     except (goyaml.YamlError, UnicodeDecodeError):
-        # What is wrong would quote the text, which may be a Secret's.
+        # The parser's message would quote the text, which may be a Secret's.
         raise DocumentsError("the data are neither YAML nor JSON") from None
-    objects = [item for document in found for item in (document if isinstance(document, list) else [document])]
+    objects = [item for document in documents for item in (document if isinstance(document, list) else [document])]
     return [_checked(item) for item in objects if item]
 
 
 def _checked(item: Any) -> Fields:
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name") or not (item.get("kind") and item.get("apiVersion")):
-        raise DocumentsError("the data hold something without apiVersion, kind or metadata.name")
+        raise DocumentsError("the data contain an object without apiVersion, kind or metadata.name")
     return dict(item)
 
 

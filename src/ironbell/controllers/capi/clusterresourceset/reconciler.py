@@ -1,4 +1,5 @@
-"""The controller of ClusterResourceSets: says how far each is in its clusters, and takes it out of bindings at its end.
+"""The controller of ClusterResourceSets: reports their progress in their clusters, and removes them from bindings when
+they are deleted.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset/clusterresourceset_controller.go.
 """
@@ -32,7 +33,6 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
     sources_of,
 )
 from ironbell.controllers.capi.machines import named
-from ironbell.controllers.capi.names import RESOURCE_SET_CONTROLLER
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.decision import Action, Decision, Key, Need, Waiting, delete, do, patch
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
@@ -50,9 +50,9 @@ BINDINGS_OF_NAMESPACE: Final = Index(
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A ClusterResourceSet with what it names, the clusters it selects, and the bindings that remember it."""
+    """A ClusterResourceSet with its resources, the clusters that it selects, and the bindings that record it."""
 
-    one: ClusterResourceSet
+    resource_set: ClusterResourceSet
     sources: tuple[Source, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     bindings: tuple[ClusterResourceSetBinding, ...] = ()
@@ -60,7 +60,11 @@ class Observed:
 
 def _sets_of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
     namespace = cluster.metadata.namespace
-    return [one.key for one in cache.indexed(SETS_OF_NAMESPACE, namespace) if selects(one, cluster)]
+    return [
+        resource_set.key
+        for resource_set in cache.indexed(SETS_OF_NAMESPACE, namespace)
+        if selects(resource_set, cluster)
+    ]
 
 
 def _sets_of_binding(binding: ClusterResourceSetBinding, _cache: Cache) -> Iterable[Key]:
@@ -70,9 +74,9 @@ def _sets_of_binding(binding: ClusterResourceSetBinding, _cache: Cache) -> Itera
 
 
 class ClusterResourceSetReconciler:
-    """Keeps the status of ClusterResourceSets."""
+    """Reports the status of ClusterResourceSets."""
 
-    name = RESOURCE_SET_CONTROLLER
+    name = "capi-clusterresourceset"
     declaration = Declaration(
         CLUSTER_RESOURCE_SET,
         watches=(
@@ -90,46 +94,48 @@ class ClusterResourceSetReconciler:
     )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
-        one = cache.get(CLUSTER_RESOURCE_SET, *key)
-        if one is None:
+        resource_set = cache.get(CLUSTER_RESOURCE_SET, *key)
+        if resource_set is None:
             return None
-        bindings = tuple(b for b in cache.indexed(BINDINGS_OF_NAMESPACE, key[0]) if is_bound(b, one))
-        if is_deleting(one):
-            return Observed(one, bindings=bindings)
+        bindings = tuple(b for b in cache.indexed(BINDINGS_OF_NAMESPACE, key[0]) if is_bound(b, resource_set))
+        if is_deleting(resource_set):
+            return Observed(resource_set, bindings=bindings)
         clusters = cache.indexed(CLUSTERS_OF_NAMESPACE, key[0])
-        selected = tuple(cluster for cluster in clusters if not is_deleting(cluster) and selects(one, cluster))
-        return Observed(one, sources_of(cache, one), selected, bindings)
+        selected = tuple(cluster for cluster in clusters if not is_deleting(cluster) and selects(resource_set, cluster))
+        return Observed(resource_set, sources_of(cache, resource_set), selected, bindings)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        one = observed.one
-        if added := add_finalizer(CLUSTER_RESOURCE_SET, one, FINALIZER_CLUSTER_RESOURCE_SET):
+        resource_set = observed.resource_set
+        if added := add_finalizer(CLUSTER_RESOURCE_SET, resource_set, FINALIZER_CLUSTER_RESOURCE_SET):
             return do(added)
-        paused = paused_condition(CLUSTER_RESOURCE_SET.kind, one)
-        if has_paused_annotation(one):
-            change = status_patch(CLUSTER_RESOURCE_SET, one, {}, [paused], now=now, observe=False)
+        paused = paused_condition(CLUSTER_RESOURCE_SET.kind, resource_set)
+        if has_paused_annotation(resource_set):
+            change = status_patch(CLUSTER_RESOURCE_SET, resource_set, {}, [paused], now=now, observe=False)
             return do(change, waiting=Waiting("Paused", paused.message))
-        if is_deleting(one):
-            last = remove_finalizer(CLUSTER_RESOURCE_SET, one, FINALIZER_CLUSTER_RESOURCE_SET)
+        if is_deleting(resource_set):
+            last = remove_finalizer(CLUSTER_RESOURCE_SET, resource_set, FINALIZER_CLUSTER_RESOURCE_SET)
             return do(*_unbound(observed), last)
         condition, older = _result(observed)
-        change = status_patch(CLUSTER_RESOURCE_SET, one, {}, [paused, condition], legacy=[older], now=now)
-        asked = {s.query for s in observed.sources if s.query is not None}
-        needs = [Need(query, _DAY_S) for query in sorted(asked, key=repr)]
+        change = status_patch(CLUSTER_RESOURCE_SET, resource_set, {}, [paused, condition], legacy=[older], now=now)
+        queries = {source.query for source in observed.sources if source.query is not None}
+        needs = [Need(query, _DAY_S) for query in sorted(queries, key=repr)]
         waiting = None if condition.status == "True" else Waiting(condition.reason, condition.message)
         return do(change, *_claimed(observed), needs=needs, waiting=waiting)
 
 
 def _claimed(observed: Observed) -> Iterator[Action | None]:
-    """The set as an owner of what it names, so that it moves along."""
-    reference = owner_reference(CLUSTER_RESOURCE_SET, observed.one)
+    """Set the ClusterResourceSet as an owner of its resources, so that they move along with it."""
+    reference = owner_reference(CLUSTER_RESOURCE_SET, observed.resource_set)
     for source in observed.sources:
         if source.obj is not None and not source.has_wrong_type:
             yield owners_patch(source.kind, source.obj, with_owner(source.obj.metadata.owner_references, reference))
 
 
 def _unbound(observed: Observed) -> Iterator[Action]:
-    """Every binding without this set; those with nothing left go. What was applied stays."""
-    name = observed.one.metadata.name
+    """Remove the ClusterResourceSet from every binding, and delete bindings without other entries. Applied objects
+    stay.
+    """
+    name = observed.resource_set.metadata.name
     for binding in observed.bindings:
         kept = [entry for entry in binding.spec.bindings if entry.cluster_resource_set_name != name]
         owners = without_owner(binding.metadata.owner_references, CLUSTER_RESOURCE_SET, name)
@@ -144,7 +150,7 @@ def _unbound(observed: Observed) -> Iterator[Action]:
 
 
 def _result(observed: Observed) -> tuple[Condition, LegacyCondition]:
-    """Whether everything is applied everywhere, in both forms."""
+    """The condition for whether everything is applied everywhere, in both forms."""
     wrong = [source.reference.name for source in observed.sources if source.has_wrong_type]
     if wrong:
         return _not_applied("WrongSecretType", f"Secret type of resource {wrong[0]} is not supported")
@@ -157,9 +163,9 @@ def _result(observed: Observed) -> tuple[Condition, LegacyCondition]:
     for cluster in observed.clusters:
         binding = bound.get(cluster.metadata.name)
         held = [(source, binding_of(binding, source.set_name, source.reference)) for source in observed.sources]
-        if any(one is not None and not one.applied for _, one in held):
+        if any(entry is not None and not entry.applied for _, entry in held):
             failed.append(cluster.metadata.name)
-        elif any(needs_apply(source, one) for source, one in held):
+        elif any(needs_apply(source, entry) for source, entry in held):
             unreached.append(cluster.metadata.name)
     if failed:
         message = f"Failed to apply ClusterResourceSet resources to {_clusters(failed)}"

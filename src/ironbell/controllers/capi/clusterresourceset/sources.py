@@ -1,4 +1,4 @@
-"""What ClusterResourceSets name, and what is asked about it.
+"""The resources that ClusterResourceSets name, and the queries about their content.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset.
 """
@@ -21,10 +21,10 @@ from ironbell.kube.decision import AnyKind, Query
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
 
-SECRET_TYPE: Final = "addons.cluster.x-k8s.io/resource-set"  # noqa: S105 - a type, no secret
+SECRET_TYPE: Final = "addons.cluster.x-k8s.io/resource-set"  # noqa: S105 - a type, not a secret
 RECONCILE: Final = "Reconcile"
 
-SETS_OF_NAMESPACE: Final = Index(CLUSTER_RESOURCE_SET, "capi-namespace", lambda one: [one.metadata.namespace])
+SETS_OF_NAMESPACE: Final = Index(CLUSTER_RESOURCE_SET, "capi-namespace", lambda s: [s.metadata.namespace])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class ContentHash(Query[str]):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One resource that a ClusterResourceSet names."""
+    """A resource that a ClusterResourceSet names."""
 
     set_name: str
     strategy: str
     reference: ResourceRef
     obj: Resource | None = None
     hash: str = ""
-    """Of its content now; empty while that is not known."""
+    """Hash of its current content; empty while it is unknown."""
 
     @property
     def kind(self) -> AnyKind:
@@ -56,41 +56,41 @@ class Source:
 
     @property
     def has_wrong_type(self) -> bool:
-        """Whether it is a Secret that is for something else."""
+        """Return whether it is a Secret of another type."""
         return isinstance(self.obj, SecretMetadata) and self.obj.type != SECRET_TYPE
 
     @property
     def query(self) -> ContentHash | None:
-        """What is to be asked to know its hash; None where it is not needed, or cannot be known."""
+        """The query for its hash; None if the hash is not needed, or cannot be known."""
         if self.obj is None or self.strategy != RECONCILE or self.has_wrong_type:
             return None
         meta = self.obj.metadata
         return ContentHash(self.reference.kind, meta.namespace, meta.name, meta.resource_version)
 
 
-def selects(one: ClusterResourceSet, obj: Resource) -> bool:
-    """Whether a ClusterResourceSet is for this Cluster; one whose selector is empty or unusable is for none."""
-    selector = one.spec.cluster_selector
+def selects(resource_set: ClusterResourceSet, obj: Resource) -> bool:
+    """Return whether a ClusterResourceSet selects this Cluster; an empty or invalid selector selects none."""
+    selector = resource_set.spec.cluster_selector
     try:
         return bool(selector.match_labels or selector.match_expressions) and matches(selector, obj.metadata.labels)
     except SelectorError:
         return False
 
 
-def is_active(one: ClusterResourceSet) -> bool:
-    """Whether anything is applied for it."""
-    return not is_deleting(one) and not has_paused_annotation(one)
+def is_active(resource_set: ClusterResourceSet) -> bool:
+    """Return whether its resources are applied."""
+    return not is_deleting(resource_set) and not has_paused_annotation(resource_set)
 
 
-def sources_of(cache: Cache, one: ClusterResourceSet) -> tuple[Source, ...]:
-    """The resources of a ClusterResourceSet, with what is known of each."""
-    return tuple(_source(cache, one, reference) for reference in one.spec.resources)
+def sources_of(cache: Cache, resource_set: ClusterResourceSet) -> tuple[Source, ...]:
+    """The resources of a ClusterResourceSet, with the known facts about each."""
+    return tuple(_source(cache, resource_set, reference) for reference in resource_set.spec.resources)
 
 
 def binding_of(
     binding: ClusterResourceSetBinding | None, set_name: str, reference: ResourceRef
 ) -> ResourceBinding | None:
-    """What is remembered of a resource in a cluster."""
+    """The entry of a resource in a cluster's binding."""
     if binding is None:
         return None
     for entry in binding.spec.bindings:
@@ -102,18 +102,18 @@ def binding_of(
 
 
 def needs_apply(source: Source, held: ResourceBinding | None) -> bool:
-    """Whether a resource is to be applied: once, or whenever its content is not what was applied last."""
+    """Return whether a resource is to be applied: once, or whenever its content differs from the applied content."""
     if held is None or not held.applied:
         return True
     return source.strategy == RECONCILE and bool(source.hash) and held.hash != source.hash
 
 
-def _source(cache: Cache, one: ClusterResourceSet, reference: ResourceRef) -> Source:
-    source = Source(one.metadata.name, one.spec.strategy, reference)
-    obj: Resource | None = cache.get(source.kind, one.metadata.namespace, reference.name)
-    source = Source(one.metadata.name, one.spec.strategy, reference, obj)
+def _source(cache: Cache, resource_set: ClusterResourceSet, reference: ResourceRef) -> Source:
+    source = Source(resource_set.metadata.name, resource_set.spec.strategy, reference)
+    obj: Resource | None = cache.get(source.kind, resource_set.metadata.namespace, reference.name)
+    source = Source(resource_set.metadata.name, resource_set.spec.strategy, reference, obj)
     query = source.query
-    # what one version of an object holds never changes
+    # the content of one version of an object never changes
     fact = cache.fact(query, None) if query is not None else None
     known = fact.value if fact is not None and fact.value is not None else ""
-    return Source(one.metadata.name, one.spec.strategy, reference, obj, known)
+    return Source(resource_set.metadata.name, resource_set.spec.strategy, reference, obj, known)

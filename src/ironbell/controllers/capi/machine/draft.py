@@ -1,4 +1,4 @@
-"""A Machine as one decision leaves it. Its steps (bootstrap, infrastructure, node, deletion) each change the draft."""
+"""The draft of a Machine, which the steps of one decision (bootstrap, infrastructure, node, deletion) change."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Draft(ConditionsDraft[Machine]):
     def __init__(self, machine: Machine, now: datetime) -> None:
         super().__init__(MACHINE, machine, now, deprecated=DeprecatedFailureStatus, v1beta1=V1Beta1FailureStatus)
         self.bootstrap_problem = ""
-        """Why the bootstrap config that was found cannot be used."""
+        """Reason why the existing bootstrap config cannot be used."""
         self.infrastructure_problem = ""
-        """Why the infrastructure that was found cannot be used."""
+        """Reason why the existing infrastructure object cannot be used."""
         self.deleting: tuple[str, str] | None = None
-        """Reason and message of the condition Deleting; None leaves it as it is."""
+        """Reason and message of the condition Deleting; None leaves it unchanged."""
 
     @property
     def machine(self) -> Machine:
@@ -41,11 +41,11 @@ class Draft(ConditionsDraft[Machine]):
         self.put_legacy(legacy_false(kind, reason, severity, message))
 
     def fail(self, reason: str | None, message: str | None) -> None:
-        """Record a failure where the older API version shows it."""
+        """Record a failure in the fields of the older API version."""
         self.set_older(failure_reason=reason or None, failure_message=message or None)
 
     def started(self, step: str) -> str:
-        """The time when a step of the deletion (a field of `status.deletion`) began: now, if it had not begun."""
+        """The time when a step of the deletion (a field of `status.deletion`) started: now, if it had not started."""
         known: str | None = getattr(self.deletion, step)
         if known is None:
             known = rfc3339(self.now)

@@ -1,6 +1,4 @@
-"""What is done to a workload cluster when a Machine goes: its node is cordoned, pods are evicted, the node is deleted.
-
-All of it may be done twice without harm.
+"""Evictions of pods from the nodes of workload clusters, and their outcomes. Evicting a pod twice is harmless.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/drain/drain.go (CordonNode, EvictPods, evictPod).
 """
@@ -27,7 +25,7 @@ _FORGET_AFTER: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class PodToEvict:
-    """A pod to evict: exactly this one, not a later one of its name."""
+    """A pod to evict: exactly this pod, not a later one of the same name."""
 
     namespace: str
     name: str
@@ -35,7 +33,7 @@ class PodToEvict:
 
 
 class Ledger:
-    """What became of the latest evictions, by node. A hint for when to try again; losing it costs a request or two."""
+    """The outcomes of the latest evictions, by node. They decide when to retry; losing them costs a few requests."""
 
     def __init__(self) -> None:
         self._nodes: OrderedDict[tuple[ClusterKey, str], dict[str, Outcome]] = OrderedDict()
@@ -44,27 +42,29 @@ class Ledger:
         """The outcomes on a node."""
         return tuple(self._nodes.get((cluster, node), {}).values())
 
-    def note(self, cluster: ClusterKey, node: str, outcomes: Iterable[Outcome]) -> None:
-        """Remember outcomes, each in place of what was known of its pod."""
+    def record(self, cluster: ClusterKey, node: str, outcomes: Iterable[Outcome]) -> None:
+        """Record outcomes, each in place of the pod's previous outcome."""
         known = self._nodes.setdefault((cluster, node), {})
         self._nodes.move_to_end((cluster, node))
         for outcome in outcomes:
             known[outcome.uid] = outcome
         latest = max((outcome.at for outcome in known.values()), default=None)
-        for uid in [uid for uid, one in known.items() if latest is not None and latest - one.at > _FORGET_AFTER]:
+        for uid in [
+            uid for uid, outcome in known.items() if latest is not None and latest - outcome.at > _FORGET_AFTER
+        ]:
             del known[uid]
         while len(self._nodes) > NODES_REMEMBERED:
             self._nodes.popitem(last=False)
 
     def forget(self, cluster: ClusterKey, node: str) -> None:
-        """The node is gone."""
+        """Drop the outcomes on a deleted node."""
         self._nodes.pop((cluster, node), None)
 
 
 async def evict(api: Api, pods: Iterable[PodToEvict], clock: Clock, *, grace_s: int | None = None) -> list[Outcome]:
-    """Ask for the eviction of pods, one after the other, for as long as the budget lasts. Cancellation point.
+    """Request the eviction of pods, one after the other, for as long as the budget lasts. Cancellation point.
 
-    Never raises for what one pod meets: that is its outcome.
+    An error about one pod is not raised: it is the pod's outcome.
     """
     end_s = clock.monotonic() + EVICTION_BUDGET_S
     outcomes = []
@@ -76,7 +76,7 @@ async def evict(api: Api, pods: Iterable[PodToEvict], clock: Clock, *, grace_s: 
 
 
 async def _evict(api: Api, pod: PodToEvict, grace_s: int | None) -> str | None:
-    """Why it was refused; empty if it was not, None if the pod is gone."""
+    """Request one eviction. Return the reason of a rejection; empty if accepted, None if the pod does not exist."""
     options = {"preconditions": {"uid": pod.uid}} | ({} if grace_s is None else {"gracePeriodSeconds": grace_s})
     eviction = {
         "apiVersion": "policy/v1",
@@ -90,11 +90,11 @@ async def _evict(api: Api, pod: PodToEvict, grace_s: int | None) -> str | None:
     except NotFound:
         return None
     except ApiError as error:
-        return _refusal(error)
+        return _rejection(error)
     return ""
 
 
-def _refusal(error: ApiError) -> str:
+def _rejection(error: ApiError) -> str:
     causes = error.details.get("causes") or []
     if isinstance(error, TooManyRequests):
         return " ".join([error.message, ",".join(str(cause.get("message", "")) for cause in causes)]).strip()

@@ -28,9 +28,9 @@ class MachineCondition(StrEnum):
     DELETING = "Deleting"
     PAUSED = "Paused"
     BOOTSTRAP_SUCCEEDED = "BootstrapSucceeded"
-    """Ours: only set where the host reported that its bootstrap failed."""
+    """Ours: only set if the host reported that its bootstrap failed."""
     POWERED_ON = machine_causes.POWERED_ON
-    """Ours: only set while the server of a Machine that was installed is switched off."""
+    """Ours: only set while the server of an installed Machine is powered off."""
 
 
 class Reason(StrEnum):
@@ -43,7 +43,7 @@ class Reason(StrEnum):
     INVALID_CONDITION_REPORTED = "InvalidConditionReported"
     OBJECT_DOES_NOT_EXIST = "ObjectDoesNotExist"
     OBJECT_DELETED = "ObjectDeleted"
-    DATA_SECRET_PROVIDED = "DataSecretProvided"  # noqa: S105 - no secret
+    DATA_SECRET_PROVIDED = "DataSecretProvided"  # noqa: S105 - not a secret
     AVAILABLE = "Available"
     WAITING_FOR_MIN_READY_SECONDS = "WaitingForMinReadySeconds"
     UP_TO_DATE = "UpToDate"
@@ -96,11 +96,11 @@ class LegacyReason(StrEnum):
     DELETING = "Deleting"
     DELETED = "Deleted"
     DELETION_FAILED = "DeletionFailed"
-    WAITING_FOR_DATA_SECRET = "WaitingForDataSecret"  # noqa: S105 - no secret
+    WAITING_FOR_DATA_SECRET = "WaitingForDataSecret"  # noqa: S105 - not a secret
     WAITING_FOR_INFRASTRUCTURE = "WaitingForInfrastructure"
     WAITING_FOR_NODE_REF = "WaitingForNodeRef"
     NODE_PROVISIONING = "NodeProvisioning"
-    NODE_NOT_FOUND = "NodeNotFound"
+    NODE_MISSING = "NodeNotFound"
     NODE_CONDITIONS_FAILED = "NodeConditionsFailed"
     NODE_INSPECTION_FAILED = "NodeInspectionFailed"
     DRAINING = "Draining"
@@ -121,4 +121,4 @@ class Phase(StrEnum):
 
 
 CONTROLLER: Final = "capi-machine"
-"""Name of the controller, and of the manager of the fields it applies."""
+"""Name of the controller, and of the field manager of the fields it applies."""

@@ -1,80 +1,120 @@
-"""A Node's health in one word, for the conditions of its Machine. Pure.
+"""The conditions NodeReady and NodeHealthy: the state of the Machine's Node, or the reason why it is unknown.
 
-Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller_status.go (summarizeNodeConditions),
-machine_controller_noderef.go (summarizeNodeV1beta1Conditions).
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller_status.go
+(setNodeHealthyAndReadyConditions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
-from ironbell.controllers.capi.machine.names import Reason
-from ironbell.workload.queries import NodeView
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.contract.clusters.bootstrap_failure import reported_failure
+from ironbell.controllers.capi.machine.draft import Draft
+from ironbell.controllers.capi.machine.names import MachineCondition, Reason
+from ironbell.controllers.capi.machine.node import Lookup, NodeState, health, readiness
+from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.kube.conditions import find_condition
+from ironbell.workload.queries import ConnectionState, NodeView
 
-READY: Final = "Ready"
-_GOOD: Final = {READY: "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}
-"""Conditions that count, and the status that is as it should be."""
-_NOT_REPORTED: Final = "Condition not yet reported"
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A condition without its type."""
-
-    status: str
-    reason: str
-    message: str = ""
-    since: str | None = None
+GRACE: Final = timedelta(minutes=5)
+"""Time for which the last known state of a Node is reported while its cluster does not answer."""
+ATTEMPTS: Final = 5
+"""Number of probes of a cluster that never answered, before that is reported."""
+_BOTH: Final = (MachineCondition.NODE_READY, MachineCondition.NODE_HEALTHY)
 
 
-def readiness(node: NodeView) -> Verdict:
-    """What the Node says of being ready, with its own transition time."""
-    ready = node.condition(READY)
-    if ready is None:
-        return Verdict("Unknown", Reason.NODE_READY_UNKNOWN, f"* Node.Ready: {_NOT_REPORTED}")
-    reasons = {"True": Reason.NODE_READY, "False": Reason.NODE_NOT_READY}
-    message = f"* Node.Ready: {ready.message}" if ready.status != "True" and ready.message else ""
-    reason = reasons.get(ready.status, Reason.NODE_READY_UNKNOWN)
-    return Verdict(ready.status, reason, message, ready.last_transition_time)
+def set_node_conditions(draft: Draft, observed: Observed, cluster: Cluster, known: NodeState) -> None:
+    """Set both conditions."""
+    if not cluster.status.initialization.infrastructure_provisioned:
+        _unknown(draft, "Waiting for Cluster status.initialization.infrastructureProvisioned to be true")
+        return
+    initialized = find_condition(cluster.status.conditions, "ControlPlaneInitialized")
+    if initialized is None or initialized.status != "True":
+        _unknown(draft, "Waiting for Cluster control plane to be initialized")
+        return
+    if known.lookup is Lookup.NOT_QUERIED:
+        _not_queried(draft)
+        return
+    if _is_down(draft, observed.connection.value if observed.connection else None, initialized.last_transition_time):
+        return
+    if known.node is not None:
+        ready, sound = readiness(known.node), health(known.node)
+        draft.set(MachineCondition.NODE_READY, ready.status, ready.reason, ready.message, ready.since)
+        draft.set(MachineCondition.NODE_HEALTHY, sound.status, sound.reason, sound.message)
+    elif known.lookup is Lookup.FAILED:
+        _both(draft, "Unknown", Reason.INTERNAL_ERROR, known.problem)
+    elif known.lookup is Lookup.MISSING:
+        _missing(draft, observed)
+    elif not _is_reported(draft):
+        _both(draft, "Unknown", Reason.CONNECTION_DOWN, known.problem or "Remote connection not established yet")
 
 
-def health(node: NodeView) -> Verdict:
-    """All conditions that count, taken together."""
-    bad = list(_bad(node))
-    lines = [f"* Node.{kind}: {message}" for kind, _, message in bad]
-    reported = [message for _, _, message in bad if message != _NOT_REPORTED]
-    if len(reported) > 1 and len(set(reported)) == 1:
-        lines = [f"* Node.AllConditions: {reported[0]}"]
-    message = "\n".join(lines)
-    if any(status not in ("Unknown", "") for _, status, _ in bad):
-        return Verdict("False", Reason.NODE_NOT_HEALTHY, message)
-    if bad:
-        return Verdict("Unknown", Reason.NODE_HEALTHY_UNKNOWN, message)
-    return Verdict("True", Reason.NODE_HEALTHY)
+def _is_down(draft: Draft, connection: ConnectionState | None, initialized_at: str | None) -> bool:
+    """Return whether the state is unknown because the cluster does not answer; report it if that lasts."""
+    if connection is None or connection.healthy:
+        return False
+    last = connection.last_probe_success
+    if last is None and connection.consecutive_failures < ATTEMPTS:
+        if not _is_reported(draft):
+            _both(draft, "Unknown", Reason.CONNECTION_DOWN, "Remote connection not established yet")
+        return True
+    moments = [moment for moment in (last, _moment(initialized_at)) if moment is not None]
+    silent = draft.now - max(moments) if moments else GRACE * 2
+    if silent <= GRACE:
+        draft.requeue_after(GRACE - silent + timedelta(seconds=1))
+        return False
+    message = f"Last successful probe at {rfc3339(last)}" if last is not None else connection.error
+    _both(draft, "Unknown", Reason.CONNECTION_DOWN, message)
+    return True
 
 
-def legacy_health(node: NodeView) -> tuple[str, str]:
-    """The same as the older conditions tell it: status and message. Unknown only if all four are."""
-    bad = [(kind, status) for kind, status, _ in _bad(node) if status]
-    message = ". ".join(f"Node condition {kind} is {status}" for kind, status in bad)
-    if any(status != "Unknown" for _, status in bad):
-        return "False", message
-    return ("True" if len(bad) < len(_GOOD) else "Unknown"), message
+def _moment(text: str | None) -> datetime | None:
+    return parse_rfc3339(text) if text else None
 
 
-def is_unreachable(node: NodeView) -> bool:
-    """Whether nothing is heard of the node's kubelet: nobody ends its pods or detaches its volumes."""
-    ready = node.condition(READY)
-    return ready is not None and ready.status == "Unknown"
+def _not_queried(draft: Draft) -> None:
+    if draft.is_deleting and not draft.status.node_ref.name:
+        _both(draft, "Unknown", Reason.NODE_DOES_NOT_EXIST, "Node does not exist")
+    else:
+        _unknown(draft, f"Waiting for {draft.spec.infrastructure_ref.kind} to report spec.providerID")
 
 
-def _bad(node: NodeView) -> Iterator[tuple[str, str, str]]:
-    """Type, status (empty if not reported) and message of what is not as it should be."""
-    for kind, good in _GOOD.items():
-        condition = node.condition(kind)
-        if condition is None:
-            yield kind, "", _NOT_REPORTED
-        elif condition.status != good:
-            yield kind, condition.status, condition.message or f"Condition is {condition.status}"
+def _missing(draft: Draft, observed: Observed) -> None:
+    name = draft.status.node_ref.name
+    if name:
+        suffix = "" if draft.is_deleting else " while the Machine still exists"
+        _both(draft, "False", Reason.NODE_DELETED, f"Node {name} has been deleted{suffix}")
+    elif draft.is_deleting:
+        _both(draft, "Unknown", Reason.NODE_DOES_NOT_EXIST, "Node does not exist")
+    else:
+        waits = f"Waiting for a Node with spec.providerID {draft.spec.provider_id} to exist"
+        _unknown(draft, "; ".join([waits, *_clues(observed)]))
+
+
+def _clues(observed: Observed) -> Sequence[str]:
+    """Hints why the Node may never appear: another object's Node has its name, or the host's bootstrap has failed."""
+    clues = [f"Node {node.name} exists, but {_difference(node)}" for node in observed.namesakes]
+    external = observed.infrastructure
+    failure = reported_failure(external.obj) if external.obj is not None else ""
+    return [*clues, f"the bootstrap of the host has failed: {failure}"] if failure else clues
+
+
+def _difference(node: NodeView) -> str:
+    return f"has spec.providerID {node.provider_id}" if node.provider_id else "has no spec.providerID"
+
+
+def _is_reported(draft: Draft) -> bool:
+    return all(draft.condition(kind) is not None for kind in _BOTH)
+
+
+def _unknown(draft: Draft, message: str) -> None:
+    _both(draft, "Unknown", Reason.INSPECTION_FAILED, message)
+
+
+def _both(draft: Draft, status: str, reason: str, message: str) -> None:
+    for kind in _BOTH:
+        draft.set(kind, status, reason, message)

@@ -1,6 +1,6 @@
-"""What a Machine puts on its Node: labels, annotations, taints. Pure: one patch, or none when nothing is to change.
+"""The labels, annotations and taints that a Machine sets on its Node. Pure: one patch, or none if nothing changes.
 
-Only what was put there by the Machine is ever taken away again: annotations on the Node remember which keys those are.
+Only keys that the Machine has set are ever removed: annotations on the Node record them.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller_noderef.go (patchNode), util/labels,
 util/annotations.
@@ -23,9 +23,9 @@ from ironbell.workload.queries import NodeView
 ALWAYS: Final = "Always"
 ON_INITIALIZATION: Final = "OnInitialization"
 UNINITIALIZED: Final = Taint(key=names.TAINT_UNINITIALIZED, effect="NoSchedule")
-"""On workers until their labels are there, so that nothing is scheduled by labels that are not."""
+"""On workers until their labels are set, so that nothing is scheduled by missing labels."""
 OUTDATED: Final = Taint(key=names.TAINT_OUTDATED_REVISION, effect="PreferNoSchedule")
-"""While the Machine is to be replaced, so that pods move once rather than twice."""
+"""On a Machine that is to be replaced, so that pods move once rather than twice."""
 
 _OWN_ANNOTATIONS: Final = frozenset(
     {
@@ -40,24 +40,24 @@ _OWN_ANNOTATIONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """Which further labels and annotations of a Machine go to its Node; none by default."""
+    """Patterns of further labels and annotations of a Machine that are copied to its Node; none by default."""
 
     labels: tuple[re.Pattern[str], ...] = ()
     annotations: tuple[re.Pattern[str], ...] = ()
 
 
 class PatternError(IronbellError):
-    """A text is no regular expression."""
+    """A text is not a valid regular expression."""
 
     reason = "InvalidOptions"
     retry = Retry.NEVER
 
 
 def read_synced(labels: Iterable[str], annotations: Iterable[str]) -> Synced:
-    """Regular expressions for keys, several in one text separated by commas.
+    """Read regular expressions for keys; a text may have several, separated by commas.
 
     Raises:
-        PatternError: one is none.
+        PatternError: a text is not a regular expression.
     """
     return Synced(tuple(_patterns(labels)), tuple(_patterns(annotations)))
 
@@ -72,35 +72,37 @@ def read_settings(options: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _patterns(texts: Iterable[str]) -> Iterator[re.Pattern[str]]:
-    for text in filter(None, (part.strip() for one in texts for part in one.split(","))):
+    for pattern in filter(None, (part.strip() for text in texts for part in text.split(","))):
         try:
-            yield re.compile(text)
+            yield re.compile(pattern)
         except re.error as error:
-            raise PatternError(f"{text!r} is no regular expression for labels or annotations: {error}") from error
+            raise PatternError(
+                f'"{pattern}" is not a valid regular expression for labels or annotations: {error}'
+            ) from error
 
 
 def managed_labels(machine: Machine, synced: Synced = Synced(), *, interruptible: bool = False) -> dict[str, str]:
-    """The labels that a Machine gives its Node."""
-    found = {
+    """The labels that a Machine sets on its Node."""
+    result = {
         key: value
         for key, value in machine.metadata.labels.items()
         if _is_managed_label(key) or any(pattern.search(key) for pattern in synced.labels)
     }
-    return found | {names.LABEL_INTERRUPTIBLE: ""} if interruptible else found
+    return result | {names.LABEL_INTERRUPTIBLE: ""} if interruptible else result
 
 
 def managed_annotations(machine: Machine, synced: Synced = Synced()) -> dict[str, str]:
-    """The annotations that a Machine gives its Node."""
+    """The annotations that a Machine sets on its Node."""
     meta = machine.metadata
-    found = {
+    result = {
         names.ANNOTATION_CLUSTER_NAME: machine.spec.cluster_name,
         names.ANNOTATION_CLUSTER_NAMESPACE: meta.namespace,
         names.ANNOTATION_MACHINE: meta.name,
     }
-    owner = next((one for one in meta.owner_references if one.controller), None)
+    owner = next((reference for reference in meta.owner_references if reference.controller), None)
     if owner is not None:
-        found |= {names.ANNOTATION_OWNER_KIND: owner.kind, names.ANNOTATION_OWNER_NAME: owner.name}
-    return found | {
+        result |= {names.ANNOTATION_OWNER_KIND: owner.kind, names.ANNOTATION_OWNER_NAME: owner.name}
+    return result | {
         key: value
         for key, value in meta.annotations.items()
         if _in_domain(key, names.MANAGED_NODE_DOMAIN) or any(pattern.search(key) for pattern in synced.annotations)
@@ -115,7 +117,9 @@ def node_patch(
     *,
     outdated: bool,
 ) -> dict[str, Any] | None:
-    """The merge patch that gives a Node what its Machine says; None if it has it. Taints are replaced as a whole."""
+    """The merge patch that brings a Node in line with its Machine; None if nothing changes. Taints are replaced as a
+    whole.
+    """
     new_annotations = _annotations(node, labels, annotations, taints)
     new_taints = _taints(node, taints, outdated=outdated)
     metadata = {
@@ -136,7 +140,7 @@ def _annotations(
         **annotations,
         names.ANNOTATION_LABELS_FROM_MACHINE: ",".join(sorted(labels)),
         names.ANNOTATION_ANNOTATIONS_FROM_MACHINE: ",".join(sorted(set(annotations) - _OWN_ANNOTATIONS)),
-        names.ANNOTATION_TAINTS_FROM_MACHINE: ",".join(sorted(_mark(t) for t in taints if t.propagation == ALWAYS)),
+        names.ANNOTATION_TAINTS_FROM_MACHINE: ",".join(sorted(_key_of(t) for t in taints if t.propagation == ALWAYS)),
     }
 
 
@@ -144,37 +148,37 @@ def _owned_annotations(node: NodeView) -> set[str]:
     return _listed(node, names.ANNOTATION_ANNOTATIONS_FROM_MACHINE) | _OWN_ANNOTATIONS
 
 
-def _change(old: Mapping[str, str], wanted: Mapping[str, str], owned: Iterable[str]) -> dict[str, str | None]:
-    """What differs from what is wanted, and None for what we had put there and is wanted no more."""
-    gone: dict[str, str | None] = {key: None for key in owned if key in old and key not in wanted}
-    return {key: value for key, value in wanted.items() if old.get(key) != value} | gone
+def _change(old: Mapping[str, str], desired: Mapping[str, str], owned: Iterable[str]) -> dict[str, str | None]:
+    """The differences from the desired values, and None for our earlier keys that are no longer desired."""
+    removed: dict[str, str | None] = {key: None for key in owned if key in old and key not in desired}
+    return {key: value for key, value in desired.items() if old.get(key) != value} | removed
 
 
-def _taints(node: NodeView, wanted: Sequence[MachineTaint], *, outdated: bool) -> list[Taint]:
-    taints = [taint for taint in node.taints if not _same(taint, UNINITIALIZED)]
+def _taints(node: NodeView, desired: Sequence[MachineTaint], *, outdated: bool) -> list[Taint]:
+    taints = [taint for taint in node.taints if not _is_same_taint(taint, UNINITIALIZED)]
     initialized = names.ANNOTATION_TAINTS_FROM_MACHINE in node.annotations
-    for taint in wanted:
+    for taint in desired:
         if taint.propagation == ALWAYS or not initialized:
             taints = _with(taints, Taint(key=taint.key, value=taint.value, effect=taint.effect))
-    lost = _listed(node, names.ANNOTATION_TAINTS_FROM_MACHINE) - {_mark(taint) for taint in wanted}
+    lost = _listed(node, names.ANNOTATION_TAINTS_FROM_MACHINE) - {_key_of(taint) for taint in desired}
     taints = [taint for taint in taints if f"{taint.key}:{taint.effect}" not in lost]
     if not outdated:
-        return [taint for taint in taints if not _same(taint, OUTDATED)]
-    return taints if any(_same(taint, OUTDATED) for taint in taints) else [*taints, OUTDATED]
+        return [taint for taint in taints if not _is_same_taint(taint, OUTDATED)]
+    return taints if any(_is_same_taint(taint, OUTDATED) for taint in taints) else [*taints, OUTDATED]
 
 
 def _with(taints: list[Taint], new: Taint) -> list[Taint]:
-    """The taints with this one; one that is there stays as it is, unless its value differs."""
-    if not any(_same(taint, new) for taint in taints):
+    """The taints with `new`; an existing taint stays unchanged unless its value differs."""
+    if not any(_is_same_taint(taint, new) for taint in taints):
         return [*taints, new]
-    return [new if _same(taint, new) and taint.value != new.value else taint for taint in taints]
+    return [new if _is_same_taint(taint, new) and taint.value != new.value else taint for taint in taints]
 
 
-def _same(one: Taint, other: Taint) -> bool:
-    return (one.key, one.effect) == (other.key, other.effect)
+def _is_same_taint(left: Taint, right: Taint) -> bool:
+    return (left.key, left.effect) == (right.key, right.effect)
 
 
-def _mark(taint: MachineTaint) -> str:
+def _key_of(taint: MachineTaint) -> str:
     return f"{taint.key}:{taint.effect}"
 
 
@@ -190,7 +194,7 @@ def _plain(taint: Taint) -> dict[str, str]:
 def _is_managed_label(key: str) -> bool:
     domain = key.split("/", 1)[0]
     return domain == names.NODE_ROLE_LABEL_PREFIX or any(
-        _in_domain(key, one) for one in (names.NODE_RESTRICTION_LABEL_DOMAIN, names.MANAGED_NODE_DOMAIN)
+        _in_domain(key, domain) for domain in (names.NODE_RESTRICTION_LABEL_DOMAIN, names.MANAGED_NODE_DOMAIN)
     )
 
 

@@ -1,4 +1,4 @@
-"""What a decision about a Machine depends on, and what makes it be decided again.
+"""The input of a decision about a Machine, and the events that cause another decision.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go.
 """
@@ -22,7 +22,7 @@ from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import group_of
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode
 from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
-from ironbell.controllers.capi.machine.queries import LOOK_EVERY_S, Evicted, NodesNow, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.queries import REFRESH_S, Evicted, NodesNow, PodsOn, VolumesOn
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
@@ -38,7 +38,7 @@ HOSTNAMES: Final = ("Hostname", "InternalDNS")
 
 
 def _of_control_plane(machine: Machine) -> list[str]:
-    """The cluster of a control plane Machine that is there to stay."""
+    """The cluster of a control plane Machine that is not being deleted."""
     if LABEL_CONTROL_PLANE not in machine.metadata.labels or is_deleting(machine):
         return []
     return [cluster_key(machine)]
@@ -55,10 +55,10 @@ RULES: Final = Index(MACHINE_DRAIN_RULE, "machine-drain-rules", lambda rule: [ru
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What only a Machine that is being deleted depends on."""
+    """The input for a Machine that is being deleted."""
 
     control_plane: External | None = None
-    """What the Cluster's `spec.controlPlaneRef` names."""
+    """The object that the Cluster's `spec.controlPlaneRef` names."""
     control_plane_machines: int = 0
     """Control plane Machines of the Cluster that are not being deleted."""
     rules: tuple[MachineDrainRule, ...] = ()
@@ -73,7 +73,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A Machine with everything it refers to."""
+    """A Machine with all objects and facts that it refers to."""
 
     machine: Machine
     cluster: Cluster | None
@@ -83,17 +83,17 @@ class Observed:
     machine_set: MachineSet | None = None
     machine_deployment: MachineDeployment | None = None
     provider_id: str = ""
-    """The Machine's, or what its infrastructure says before the Machine does."""
+    """The Machine's provider ID, or its infrastructure's before the Machine has one."""
     connection: Fact[ConnectionState] | None = None
     nodes: Fact[tuple[NodeView, ...]] | None = None
     """Nodes with that provider ID."""
     namesakes: tuple[NodeView, ...] = ()
-    """Nodes that are called what the Machine's Node could be called."""
+    """Nodes with a name that the Machine's Node could have."""
     deletion: Deletion = Deletion()
 
 
 def observe(cache: Cache, key: Key) -> Observed | None:
-    """Gather what the decision needs."""
+    """Gather the input of the decision."""
     machine = cache.get(MACHINE, *key)
     if machine is None:
         return None
@@ -121,23 +121,23 @@ def observe(cache: Cache, key: Key) -> Observed | None:
 
 
 def cluster_at(machine: Machine, cluster: Cluster | None) -> ClusterKey:
-    """Where the Machine's Node is."""
+    """Key of the cluster of the Machine's Node."""
     return ClusterKey.named(machine.metadata.namespace, machine.spec.cluster_name, cluster)
 
 
 def node_names(machine: Machine) -> list[str]:
-    """What the Machine's Node is called, most likely first."""
-    said = [address.address for address in machine.status.addresses if address.type in HOSTNAMES]
-    return list(dict.fromkeys([machine.metadata.name, *said]))[:3]
+    """Possible names of the Machine's Node, the most likely first."""
+    addresses = [address.address for address in machine.status.addresses if address.type in HOSTNAMES]
+    return list(dict.fromkeys([machine.metadata.name, *addresses]))[:3]
 
 
-def asks_for_namesakes(machine: Machine) -> bool:
-    """Whether the Machine has a provider ID and no Node was ever found with it."""
+def needs_namesakes(machine: Machine) -> bool:
+    """Return whether the Machine has a provider ID, and never had a Node."""
     return bool(machine.spec.provider_id) and not machine.status.node_ref.name and not is_deleting(machine)
 
 
 def _namesakes(cache: Cache, machine: Machine, at: ClusterKey) -> list[NodeView]:
-    if not asks_for_namesakes(machine):
+    if not needs_namesakes(machine):
         return []
     facts = [cache.fact(NodeByName(at, name), PUSHED_S) for name in node_names(machine)]
     return [fact.value for fact in facts if fact is not None and fact.value is not None]
@@ -164,9 +164,9 @@ def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None, provider_
         len(cache.indexed(CONTROL_PLANE, cluster_key(machine))),
         tuple(cache.indexed(RULES, namespace)),
         cache.fact(NodeByName(at, node), PUSHED_S) if node else None,
-        cache.fact(PodsOn(at, node), LOOK_EVERY_S) if node else None,
+        cache.fact(PodsOn(at, node), REFRESH_S) if node else None,
         cache.fact(Evicted(at, node), PUSHED_S) if node else None,
-        cache.fact(VolumesOn(at, node), LOOK_EVERY_S) if node else None,
+        cache.fact(VolumesOn(at, node), REFRESH_S) if node else None,
         cache.fact(NodesNow(at, provider_id), PUSHED_S) if provider_id else None,
     )
 
@@ -190,7 +190,7 @@ def _of_template(owner: MachineSet | MachineDeployment) -> tuple[Any, ...]:
 
 
 ROLL_UP_S: Final = 1.0
-"""How long conditions are gathered, of providers' objects and those that others set on a Machine."""
+"""Time for gathering conditions of providers' objects, and conditions that others set on a Machine."""
 _REPORTS: Final = frozenset({"phase", "last_updated", "observed_generation", "addresses", "node_info"})
 OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, tells=True)
 PROVIDERS: Final = Changes(urgent=actionable(), delay_s=ROLL_UP_S, tells=True)
@@ -198,7 +198,10 @@ WATCHES: Final[Sequence[Watch[Any]]] = (
     DEFINITIONS,
     read_by(CLUSTER, relevant=changed(_of_cluster)),
     read_by(MACHINE_SET, relevant=changed(_of_template)),
-    read_by(MACHINE_DEPLOYMENT, relevant=changed(lambda it: (_of_template(it), it.spec.rollout.after))),
+    read_by(
+        MACHINE_DEPLOYMENT,
+        relevant=changed(lambda deployment: (_of_template(deployment), deployment.spec.rollout.after)),
+    ),
     read_by(MACHINE_DRAIN_RULE, RULES),
     read_by(MACHINE, CONTROL_PLANE, relevant=changed(_of_control_plane, absent=[])),
 )

@@ -1,4 +1,4 @@
-"""What the Machine controller does in a workload cluster, as effects; all of it may happen twice without harm.
+"""Effects of the Machine controller in a workload cluster. Each may be carried out twice without harm.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go, machine_controller_noderef.go,
 drain/drain.go.
@@ -48,7 +48,7 @@ class NodePatch:
 
 @dataclass(frozen=True, slots=True)
 class CordonArguments:
-    """Which Node is to take no more pods."""
+    """The Node that is to accept no more pods."""
 
     cluster: ClusterKey
     node: str
@@ -56,29 +56,29 @@ class CordonArguments:
 
 @dataclass(frozen=True, slots=True)
 class EvictArguments:
-    """Which pods are to leave their node."""
+    """The pods to evict from their node."""
 
     cluster: ClusterKey
     node: str
     pods: tuple[PodToEvict, ...]
     grace_s: int | None = None
-    """Instead of each pod's own, where nobody is there to end it."""
+    """Grace period instead of each pod's own, for nodes whose kubelet does not end pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteNodeArguments:
-    """Which Node is to be deleted, and for whom."""
+    """The Node to delete, and its Machine."""
 
     cluster: ClusterKey
     node: str
     machine: Key
     machine_uid: str
     give_up_at: datetime | None
-    """From when on the Machine goes though its Node stays; None is never."""
+    """Time after which the Machine is deleted although its Node remains; None is never."""
 
 
 def performers(api_of: ApiOf, ledger: Ledger, clock: Clock) -> Performers:
-    """Who carries the effects out."""
+    """The functions that carry the effects out."""
 
     async def patch_node(arguments: NodePatch) -> Sequence[Action]:
         await _patch(await api_of(arguments.cluster), arguments.node, arguments.body)
@@ -92,7 +92,7 @@ def performers(api_of: ApiOf, ledger: Ledger, clock: Clock) -> Performers:
     async def evict_pods(arguments: EvictArguments) -> Sequence[Action]:
         api = await api_of(arguments.cluster)
         outcomes = await evict(api, arguments.pods, clock, grace_s=arguments.grace_s)
-        ledger.note(arguments.cluster, arguments.node, outcomes)
+        ledger.record(arguments.cluster, arguments.node, outcomes)
         return ()
 
     async def delete_node(arguments: DeleteNodeArguments) -> Sequence[Action]:
@@ -109,7 +109,7 @@ def performers(api_of: ApiOf, ledger: Ledger, clock: Clock) -> Performers:
 
 
 async def _patch(api: Api, node: str, body: bytes) -> None:
-    """Patch a Node that may be gone by now; one that has changed is looked at again."""
+    """Patch a Node, which may have been deleted; after a conflict the Machine is reconciled again."""
     try:
         await api.patch(NODE.collection, "", node, body, patch_type=PatchType.MERGE)
     except NotFound:
@@ -119,7 +119,7 @@ async def _patch(api: Api, node: str, body: bytes) -> None:
 
 
 async def _delete_within(arguments: DeleteNodeArguments, api_of: ApiOf, clock: Clock) -> None:
-    """Try for some seconds: with the usual time limit there is no later."""
+    """Retry for some seconds: with the usual time limit there is no later attempt."""
     end_s = clock.monotonic() + _DELETE_FOR_S
     while True:
         try:
@@ -136,7 +136,7 @@ async def _delete_within(arguments: DeleteNodeArguments, api_of: ApiOf, clock: C
 
 
 def _left_behind(arguments: DeleteNodeArguments, error: IronbellError) -> Emit:
-    message = f"error deleting Machine's Node: {error.message}; Node {arguments.node} stays in the cluster"
+    message = f"error deleting Machine's Node: {error.message}; Node {arguments.node} remains in the cluster"
     return Emit(
         MACHINE, *arguments.machine, arguments.machine_uid, reason="FailedDeleteNode", message=message, type="Warning"
     )

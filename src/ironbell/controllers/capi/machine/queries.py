@@ -1,4 +1,4 @@
-"""What deletion asks of a workload cluster, and who answers. Pods and volumes are never cached.
+"""Queries of a deletion to a workload cluster, and their answers. Pods and volumes are never cached.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go, drain/drain.go.
 """
@@ -33,8 +33,8 @@ from ironbell.kube.decision import Key, Query
 from ironbell.kube.reconciler import Resolvers
 from ironbell.workload.clusterkey import ClusterKey
 
-LOOK_EVERY_S: Final = 10.0
-"""How old may be what is known of a node's pods and volumes."""
+REFRESH_S: Final = 10.0
+"""Maximum age of the facts about a node's pods and volumes."""
 _FINISHED: Final = ("Succeeded", "Failed")
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
@@ -54,7 +54,7 @@ class PodsOn(Query[PodsOfNode]):
 
 @dataclass(frozen=True, slots=True)
 class VolumesOn(Query[VolumesOfNode]):
-    """What is attached to a node."""
+    """The attachments of a node."""
 
     subject: ClassVar[str] = "the list of the Node's volumes"
 
@@ -64,7 +64,7 @@ class VolumesOn(Query[VolumesOfNode]):
 
 @dataclass(frozen=True, slots=True)
 class Evicted(Query[tuple[Outcome, ...]]):
-    """What became of the latest evictions on a node; known to this process alone, evicting again does no harm."""
+    """The outcomes of the latest evictions on a node. Only this process knows them; evicting again is harmless."""
 
     subject: ClassVar[str] = "the result of the evictions"
 
@@ -74,8 +74,7 @@ class Evicted(Query[tuple[Outcome, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class NodesNow(Query[tuple[str, ...]]):
-    """Names of the nodes with this provider ID, read from the cluster itself: what is remembered of its nodes may be
-    from before."""
+    """Names of the nodes with this provider ID, read from the cluster itself, as cached facts may be outdated."""
 
     subject: ClassVar[str] = "the list of Nodes"
 
@@ -84,13 +83,13 @@ class NodesNow(Query[tuple[str, ...]]):
 
 
 class UnreadableAttachmentError(IronbellError):
-    """It cannot be told which volume a VolumeAttachment is about."""
+    """A VolumeAttachment does not name its volume."""
 
     reason = "UnreadableVolumeAttachment"
 
 
 def resolvers(api_of: ApiOf, ledger: Ledger) -> Resolvers:
-    """Who answers these questions."""
+    """The functions that answer these queries."""
 
     async def pods_on(query: PodsOn) -> PodsOfNode:
         return await read_pods(await api_of(query.cluster), query.node)
@@ -109,7 +108,7 @@ def resolvers(api_of: ApiOf, ledger: Ledger) -> Resolvers:
 
 
 async def read_pods(api: Api, node: str) -> PodsOfNode:
-    """All pods of a node with what draining judges them by. Cancellation point.
+    """All pods of a node with the facts that draining needs. Cancellation point.
 
     Raises:
         ApiError: the cluster did not answer.
@@ -120,25 +119,25 @@ async def read_pods(api: Api, node: str) -> PodsOfNode:
         return PodsOfNode()
     namespaces = (await client.list(NAMESPACE_LABELS)).items
     daemons = {(pod.metadata.namespace, owner.name) for pod in pods if (owner := _daemon_set(pod)) is not None}
-    there = await _existing(api, daemons)
+    daemon_sets = await _existing(api, daemons)
     return PodsOfNode(
-        tuple(_view(pod, there) for pod in pods),
+        tuple(_view(pod, daemon_sets) for pod in pods),
         {namespace.metadata.name: namespace.metadata.labels for namespace in namespaces},
     )
 
 
 async def read_volumes(api: Api, node: str) -> VolumesOfNode:
-    """What is attached to a node. A node that is gone has nothing attached. Cancellation point.
+    """The attachments of a node; a node that does not exist has none. Cancellation point.
 
     Raises:
         ApiError: the cluster did not answer.
         UnreadableAttachmentError: an attachment names no volume.
     """
     client = Client(api)
-    found = await client.find(NODE_VOLUMES, "", node)
-    if found is None:
+    node_volumes = await client.find(NODE_VOLUMES, "", node)
+    if node_volumes is None:
         return VolumesOfNode()
-    names = tuple(volume.name for volume in found.status.volumes_attached)
+    names = tuple(volume.name for volume in node_volumes.status.volumes_attached)
     attached: list[str] = []
     for attachment in (await client.list(VOLUME_ATTACHMENT)).items:
         if attachment.status.attached and attachment.spec.node_name == node:

@@ -1,4 +1,4 @@
-"""The controller of Machines: from a bootstrap config and a host to a Node, and back.
+"""The controller of Machines: from a bootstrap config and a host to a Node, and through their deletion.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go.
 """
@@ -13,8 +13,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.contract.clusters.external import external_watch
 from ironbell.contract.clusters.paused import PAUSED, is_paused, paused_condition
-from ironbell.controllers.capi.machine import bootstrap, infrastructure, node, observed, status, upkeep
-from ironbell.controllers.capi.machine.conditions import node as node_conditions
+from ironbell.controllers.capi.machine import externals, node, node_conditions, observed, status, upkeep
 from ironbell.controllers.capi.machine.deletion import steps
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.names import CONTROLLER, MachineCondition, Reason
@@ -28,10 +27,10 @@ NOTHING_MORE: Final = Synced()
 
 @dataclass(frozen=True)
 class MachineReconciler:
-    """Brings a Machine from its creation to its end."""
+    """Reconciles a Machine from its creation to its deletion."""
 
     synced: Synced = NOTHING_MORE
-    """Labels and annotations that go to Nodes besides the usual ones."""
+    """Labels and annotations that are copied to Nodes besides the usual ones."""
     name: str = CONTROLLER
     declaration: ClassVar[Declaration[Machine]] = Declaration(
         MACHINE,
@@ -65,10 +64,10 @@ class MachineReconciler:
         return draft.decision()
 
     def _reconcile(self, draft: Draft, observed: Observed, cluster: Cluster) -> None:
-        bootstrap.reconcile(draft, observed, cluster)
-        infrastructure.reconcile(draft, observed, cluster)
+        externals.reconcile_bootstrap(draft, observed, cluster)
+        externals.reconcile_infrastructure(draft, observed, cluster)
         known = node.reconcile(draft, observed, cluster, self.synced)
-        upkeep.note_certificates(draft, observed.bootstrap.obj if observed.bootstrap is not None else None)
+        upkeep.record_certificate_expiry(draft, observed.bootstrap.obj if observed.bootstrap is not None else None)
         node_conditions.set_node_conditions(draft, observed, cluster, known)
 
 

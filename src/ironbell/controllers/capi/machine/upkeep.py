@@ -1,4 +1,5 @@
-"""What every Machine has: its finalizer, its cluster's label, an owner, and when its certificates expire. Pure.
+"""Metadata that every Machine needs: its finalizer, its cluster's label, an owner; and the expiry of its certificates.
+Pure.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (reconcileMachineOwnerAndLabels,
 shouldAdopt), machine_controller_phases.go (reconcileCertificateExpiry).
@@ -28,7 +29,7 @@ _OF_SOMETHING = (LABEL_SET_NAME, LABEL_POOL_NAME, LABEL_CONTROL_PLANE_NAME)
 
 
 def belong(draft: Draft, cluster: Cluster | None) -> None:
-    """Finalizer, label, and the Cluster as owner of a Machine that nothing else makes."""
+    """Set the finalizer, the label, and the Cluster as owner of a Machine that no other owner created."""
     meta = draft.metadata
     labels = {**meta.labels, LABEL_CLUSTER_NAME: draft.spec.cluster_name}
     finalizers = meta.finalizers
@@ -40,8 +41,8 @@ def belong(draft: Draft, cluster: Cluster | None) -> None:
     draft.metadata = replace(meta, labels=labels, finalizers=finalizers, owner_references=owners)
 
 
-def note_certificates(draft: Draft, bootstrap: Unstructured | None) -> None:
-    """When a control plane Machine's certificates expire, as its annotation or its bootstrap config's says."""
+def record_certificate_expiry(draft: Draft, bootstrap: Unstructured | None) -> None:
+    """Record when a control plane Machine's certificates expire, by its own annotation or its bootstrap config's."""
     if LABEL_CONTROL_PLANE not in draft.metadata.labels:
         return
     written = draft.metadata.annotations.get(ANNOTATION_CERTIFICATES_EXPIRY)
@@ -61,7 +62,9 @@ def _moment(written: str | None) -> datetime | None:
 
 
 def _is_alone(machine: Machine) -> bool:
-    """Whether no MachineSet, MachinePool or control plane has made it: after a restore those adopt theirs again."""
+    """Return whether no MachineSet, MachinePool or control plane created the Machine: after a restore they adopt theirs
+    again.
+    """
     if controller_of(machine) is not None or any(label in machine.metadata.labels for label in _OF_SOMETHING):
         return False
     return not any(

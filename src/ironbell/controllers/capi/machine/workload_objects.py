@@ -1,4 +1,4 @@
-"""Objects of workload clusters that deletion looks at: only the fields that it reads.
+"""Objects of workload clusters that a deletion reads: only the fields that it needs.
 
 Source: kubernetes/api: core/v1, apps/v1, storage/v1, policy/v1.
 """
@@ -26,13 +26,13 @@ class PodVolume(Model, frozen=True):
 
 
 class PodSpec(Model, frozen=True):
-    """What a pod is to be."""
+    """The desired state of a pod."""
 
     volumes: list[PodVolume] = msgspec.field(default_factory=list)
 
 
 class PodStatus(Model, frozen=True):
-    """What a pod is."""
+    """The current state of a pod."""
 
     phase: str = ""
 
@@ -45,38 +45,38 @@ class Pod(Resource, frozen=True):
 
 
 class AttachedVolume(Model, frozen=True):
-    """A volume that a node says is attached to it."""
+    """A volume that a node reports as attached."""
 
     name: str = ""
 
 
 class NodeVolumesStatus(Model, frozen=True):
-    """A node's status, as far as volumes go."""
+    """The volumes in a node's status."""
 
     volumes_attached: list[AttachedVolume] = msgspec.field(default_factory=list)
 
 
 class NodeVolumes(Resource, frozen=True):
-    """A node, as far as volumes go."""
+    """A node with only the volumes of its status."""
 
     status: NodeVolumesStatus = NodeVolumesStatus()
 
 
 class AttachmentSource(Model, frozen=True):
-    """What is attached."""
+    """The attached volume."""
 
     persistent_volume_name: str | None = None
 
 
 class VolumeAttachmentSpec(Model, frozen=True):
-    """What is to be attached, and where."""
+    """The volume to attach, and the node."""
 
     node_name: str = ""
     source: AttachmentSource = AttachmentSource()
 
 
 class VolumeAttachmentStatus(Model, frozen=True):
-    """Whether it is."""
+    """The state of the attachment."""
 
     attached: bool = False
 
@@ -104,7 +104,7 @@ class ClaimReference(Model, frozen=True):
 
 
 class PersistentVolumeSpec(Model, frozen=True):
-    """Where a volume is, and whose."""
+    """The location and the claim of a volume."""
 
     csi: CsiSource | None = None
     claim_ref: ClaimReference | None = None
@@ -117,11 +117,11 @@ class PersistentVolume(Resource, frozen=True):
 
 
 class NamespaceLabels(Resource, frozen=True):
-    """A namespace, as far as its metadata goes."""
+    """A namespace with only its metadata."""
 
 
 class DaemonSet(Resource, frozen=True):
-    """A DaemonSet, as far as its metadata goes."""
+    """A DaemonSet with only its metadata."""
 
 
 POD: Final = Kind("", "v1", "Pod", "pods", Pod, has_status=True)

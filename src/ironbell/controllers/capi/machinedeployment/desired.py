@@ -1,4 +1,4 @@
-"""What a MachineSet of a MachineDeployment is to be like: when it is made, and while it exists.
+"""The desired state of a MachineDeployment's MachineSets: at their creation, and while they exist.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinedeployment/machinedeployment_rollout_planner.go,
 mdutil/util.go (annotations).
@@ -52,38 +52,38 @@ _TEMPLATE_FIELDS: Final = tuple(name for name in FOLLOWED_IN_PLACE if name not i
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The number of a rollout, as annotations hold it."""
+    """The number of a rollout, and the annotations with it."""
 
     number: str
     annotations: Mapping[str, str]
 
 
 def revision(new: MachineSet | None, old: Iterable[MachineSet]) -> Revision:
-    """The revision of the new MachineSet: above all others; which it had before is kept in its history."""
-    number = max((_number(one) for one in old), default=0) + 1
+    """The revision of the new MachineSet: above all others. Its earlier revisions are kept in its history."""
+    number = max((_number(machine_set) for machine_set in old), default=0) + 1
     if new is None:
         return Revision(str(number), {ANNOTATION_REVISION: str(number)})
-    before = new.metadata.annotations.get(ANNOTATION_REVISION, "")
+    previous = new.metadata.annotations.get(ANNOTATION_REVISION, "")
     history = new.metadata.annotations.get(ANNOTATION_REVISION_HISTORY, "")
     number = max(number, _number(new))
-    if before and before != str(number):
-        history = f"{history},{before}" if history else before
+    if previous and previous != str(number):
+        history = f"{history},{previous}" if history else previous
     annotations = {ANNOTATION_REVISION: str(number)}
     return Revision(str(number), annotations | ({ANNOTATION_REVISION_HISTORY: history} if history else {}))
 
 
 def held_revision(old: MachineSet) -> dict[str, str]:
-    """What an old MachineSet keeps of its revisions."""
+    """The revisions that an old MachineSet keeps."""
     names = (ANNOTATION_REVISION, ANNOTATION_REVISION_HISTORY)
     return {name: old.metadata.annotations[name] for name in names if name in old.metadata.annotations}
 
 
 def own_annotations(deployment: MachineDeployment, limits: Limits, *, is_new: bool) -> dict[str, str]:
     """Annotations that a MachineSet gets from its MachineDeployment."""
-    found = {name: value for name, value in deployment.metadata.annotations.items() if name not in _NOT_HANDED_ON}
+    copied = {name: value for name, value in deployment.metadata.annotations.items() if name not in _NOT_HANDED_ON}
     stopped = not is_new and limits.strategy == ON_DELETE
     return {
-        **found,
+        **copied,
         ANNOTATION_DESIRED_REPLICAS: str(limits.replicas),
         ANNOTATION_MAX_REPLICAS: str(limits.replicas + limits.max_surge),
         ANNOTATION_DISABLE_MACHINE_CREATE: "true" if stopped else "false",
@@ -101,18 +101,18 @@ def labels(deployment: MachineDeployment, identity: str) -> dict[str, str]:
 
 
 def new_set(deployment: MachineDeployment, limits: Limits, number: Revision, replicas: int) -> Fields:
-    """A MachineSet to be created. Its name follows from the template and the revision."""
+    """A MachineSet to create. Its name follows from the template and the revision."""
     name = deployment.metadata.name
     seed = (deployment.metadata.uid, template_hash(deployment), number.number, deployment.spec.rollout.after or "")
     identity = f"{template_hash(deployment)}-{suffix(*seed)}"
-    own = labels(deployment, identity)
+    own_labels = labels(deployment, identity)
     annotations = own_annotations(deployment, limits, is_new=True) | dict(number.annotations)
-    set_labels, set_annotations = handed_over(own, annotations)
+    set_labels, set_annotations = handed_over(own_labels, annotations)
     template_spec: Fields = to_builtin(deployment.spec.template.spec)
     spec: Fields = {
         "clusterName": deployment.spec.cluster_name,
         "replicas": replicas,
-        "template": {"metadata": _template_metadata(deployment, own), "spec": template_spec},
+        "template": {"metadata": _template_metadata(deployment, own_labels), "spec": template_spec},
         **_followed(to_builtin(deployment.spec)),
         "selector": _selector(deployment, identity),
     }
@@ -132,40 +132,40 @@ def new_set(deployment: MachineDeployment, limits: Limits, number: Revision, rep
 def set_change(
     deployment: MachineDeployment, machine_set: MachineSet, annotations: Mapping[str, str], replicas: int | None
 ) -> MergePatch | None:
-    """The patch that brings a MachineSet in line with its MachineDeployment; None if it is.
+    """The patch that brings a MachineSet in line with its MachineDeployment; None if nothing changes.
 
     Args:
         deployment: the owner.
-        machine_set: as it is.
-        annotations: all that come from the owner.
-        replicas: its next size, or None to leave it.
+        machine_set: the MachineSet as observed.
+        annotations: all annotations that come from the owner.
+        replicas: its next size, or None to leave it unchanged.
     """
     meta = machine_set.metadata
-    own = labels(deployment, meta.labels.get(LABEL_MACHINE_TEMPLATE_HASH, ""))
-    have: Fields = to_builtin(machine_set.spec)
-    want = _followed(to_builtin(deployment.spec))
-    template_want = _template_fields(to_builtin(deployment.spec.template.spec))
-    spec = diff(_followed(have), want)
+    own_labels = labels(deployment, meta.labels.get(LABEL_MACHINE_TEMPLATE_HASH, ""))
+    current: Fields = to_builtin(machine_set.spec)
+    desired = _followed(to_builtin(deployment.spec))
+    desired_template = _template_fields(to_builtin(deployment.spec.template.spec))
+    spec = diff(_followed(current), desired)
     template: Fields = {}
-    if inner := diff(_template_fields(have["template"].get("spec") or {}), template_want):
+    if inner := diff(_template_fields(current["template"].get("spec") or {}), desired_template):
         template["spec"] = inner
-    if inner := diff(have["template"].get("metadata") or {}, _template_metadata(deployment, own)):
+    if inner := diff(current["template"].get("metadata") or {}, _template_metadata(deployment, own_labels)):
         template["metadata"] = inner
     if template:
         spec["template"] = template
     if replicas is not None and replicas != machine_set.spec.replicas:
         spec["replicas"] = replicas
     change: Fields = {"spec": spec} if spec else {}
-    if metadata := metadata_change(meta.labels, meta.annotations, own, annotations):
+    if metadata := metadata_change(meta.labels, meta.annotations, own_labels, annotations):
         change["metadata"] = metadata
     return patch(MACHINE_SET, machine_set, change, locked=True) if change else None
 
 
-def _template_metadata(deployment: MachineDeployment, own: Mapping[str, str]) -> Fields:
-    """Of Machines: theirs get the deployment's name from the MachineSet itself."""
+def _template_metadata(deployment: MachineDeployment, own_labels: Mapping[str, str]) -> Fields:
+    """Metadata of the Machines' template. The MachineSet itself adds the label with the deployment's name."""
     template = deployment.spec.template.metadata
     left_out = {LABEL_DEPLOYMENT_NAME} - template.labels.keys()
-    labels = {name: value for name, value in own.items() if name not in left_out}
+    labels = {name: value for name, value in own_labels.items() if name not in left_out}
     return {"labels": labels, **({"annotations": dict(template.annotations)} if template.annotations else {})}
 
 

@@ -1,4 +1,4 @@
-"""How many Machines a rollout may have beyond what is wanted, and how many may be missing.
+"""The limits of a rollout: the numbers of additional and of unavailable Machines.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinedeployment/mdutil/util.go; kubernetes/apimachinery:
 pkg/util/intstr/intstr.go.
@@ -23,7 +23,7 @@ def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
     """A count, or a percentage of `total`; None is zero.
 
     Raises:
-        NoIntOrPercentError: a string that is no percentage.
+        NoIntOrPercentError: the text is not a percentage.
     """
     if value is None:
         return 0
@@ -32,14 +32,14 @@ def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
     digits = value.removesuffix("%")
     percentage = decimal(digits)
     if digits == value or percentage is None:
-        raise NoIntOrPercentError(f"{value!r} is neither a whole number nor a percentage such as 25%")
+        raise NoIntOrPercentError(f'"{value}" is neither a whole number nor a percentage such as 25%')
     share = total * percentage
     return -(-share // 100) if round_up else share // 100
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a rollout must keep to."""
+    """The limits of a rollout."""
 
     strategy: str
     replicas: int
@@ -53,10 +53,11 @@ class Limits:
 
 
 def limits(strategy: str, replicas: int, max_surge: int | str | None, max_unavailable: int | str | None) -> Limits:
-    """The limits of a strategy; a rolling update that allows neither surge nor unavailability is allowed one missing.
+    """The limits of a strategy. A rolling update with neither surge nor unavailability may have one Machine
+    unavailable.
 
     Raises:
-        NoIntOrPercentError: a limit that admission lets nobody write.
+        NoIntOrPercentError: a limit that admission rejects.
     """
     if strategy != ROLLING_UPDATE:
         return Limits(strategy, replicas)

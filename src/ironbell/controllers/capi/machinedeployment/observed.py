@@ -1,4 +1,4 @@
-"""What a decision about a MachineDeployment depends on."""
+"""The input of a decision about a MachineDeployment."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Observed:
 
     @property
     def has_templates(self) -> bool:
-        """Whether everything that Machines are made from is there."""
-        found = (self.infrastructure, self.bootstrap)
-        return self.infrastructure is not None and all(one is None or one.is_found for one in found)
+        """Return whether all templates of its Machines exist."""
+        templates = (self.infrastructure, self.bootstrap)
+        return self.infrastructure is not None and all(t is None or t.is_found for t in templates)
 
 
 def of_machine_set(machine_set: MachineSet, cache: Cache) -> Iterable[Key]:
-    """The MachineDeployment that controls a MachineSet; those that select it if nobody does."""
+    """The MachineDeployment that controls a MachineSet; without a controller, the MachineDeployments that select it."""
     controller = controller_of(machine_set)
     if controller is not None:
-        is_ours = controller.kind == MACHINE_DEPLOYMENT.kind
-        return [(machine_set.metadata.namespace, controller.name)] if is_ours else []
+        is_deployment = controller.kind == MACHINE_DEPLOYMENT.kind
+        return [(machine_set.metadata.namespace, controller.name)] if is_deployment else []
     return [
         deployment.key
         for value in cluster_keys(machine_set)
@@ -59,7 +59,7 @@ def of_machine_set(machine_set: MachineSet, cache: Cache) -> Iterable[Key]:
 
 
 def selects(deployment: MachineDeployment, machine_set: MachineSet) -> bool:
-    """Whether a MachineDeployment's selector finds a MachineSet; an unusable or empty one finds none."""
+    """Return whether a MachineDeployment's selector matches a MachineSet; an invalid or empty selector matches none."""
     selector = deployment.spec.selector
     try:
         return bool(selector.match_labels or selector.match_expressions) and matches(
@@ -70,21 +70,29 @@ def selects(deployment: MachineDeployment, machine_set: MachineSet) -> bool:
 
 
 def observe(cache: Cache, key: Key) -> Observed | None:
-    """Gather what the decision needs."""
+    """Gather the input of the decision."""
     deployment = cache.get(MACHINE_DEPLOYMENT, *key)
     if deployment is None:
         return None
     namespace, spec = key[0], deployment.spec
     cluster = cache.get(CLUSTER, namespace, spec.cluster_name)
     candidates = cache.indexed(MACHINE_SETS_OF_CLUSTER, cluster_key(namespace, spec.cluster_name))
-    sets = tuple(one for one in candidates if is_controlled_by(one, MACHINE_DEPLOYMENT, deployment))
+    sets = tuple(
+        machine_set for machine_set in candidates if is_controlled_by(machine_set, MACHINE_DEPLOYMENT, deployment)
+    )
     config = spec.template.spec.bootstrap.config_ref
     return Observed(
         deployment,
         cluster,
         sets,
-        tuple(one for one in candidates if controller_of(one) is None and selects(deployment, one)),
-        tuple(machine for one in sets for machine in cache.indexed(MACHINES_BY_OWNER, one.metadata.uid)),
+        tuple(
+            machine_set
+            for machine_set in candidates
+            if controller_of(machine_set) is None and selects(deployment, machine_set)
+        ),
+        tuple(
+            machine for machine_set in sets for machine in cache.indexed(MACHINES_BY_OWNER, machine_set.metadata.uid)
+        ),
         look_up(cache, spec.template.spec.infrastructure_ref, namespace),
         look_up(cache, config, namespace) if config.name else None,
     )

@@ -1,8 +1,8 @@
-"""A rollout planned: from what each MachineSet has to how many replicas each is given next. Pure numbers.
+"""The plan of a rollout: the next number of replicas of each MachineSet. Pure numbers.
 
-Growth of the new MachineSet is bounded by the surge over everything that exists or is meant to exist; old ones shrink
-only as far as enough Machines stay available, on the assumption that available Machines are deleted first and that
-whatever was already told to go is no longer available. Where that assumption blocks everything, one unavailable
+Growth of the new MachineSet is bounded by the surge over everything that exists or is meant to exist. Old ones shrink
+only as far as enough Machines stay available, on the assumption that available Machines are deleted first, and that
+Machines with a requested deletion are no longer available. Where that assumption blocks everything, one unavailable
 Machine of an old MachineSet is given up.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinedeployment/machinedeployment_rollout_rollingupdate.go,
@@ -18,12 +18,12 @@ from typing import TypeAlias
 from ironbell.controllers.capi.machinedeployment.limits import ROLLING_UPDATE, Limits
 
 Plan: TypeAlias = Mapping[str, int]
-"""New `spec.replicas` by MachineSet; who is not named keeps what it has."""
+"""New `spec.replicas` by MachineSet; a MachineSet without an entry is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is known of one MachineSet."""
+    """The replicas of one MachineSet."""
 
     name: str
     created: str
@@ -44,7 +44,7 @@ def planned(limits: Limits, new: Count, old: Sequence[Count]) -> Plan:
 
 
 def _grown(limits: Limits, new: Count, old: Sequence[Count]) -> dict[str, int]:
-    """The new MachineSet is brought to the wanted size as far as the surge allows."""
+    """Grow the new MachineSet to the desired size, as far as the surge allows."""
     if new.spec == limits.replicas:
         return {}
     if new.spec > limits.replicas:
@@ -55,7 +55,7 @@ def _grown(limits: Limits, new: Count, old: Sequence[Count]) -> dict[str, int]:
 
 
 def _shrunk(limits: Limits, new: Count, old: Sequence[Count], intents: Plan) -> dict[str, int]:
-    """Old MachineSets shrink, first by what is not available in them."""
+    """Shrink old MachineSets, first by their unavailable Machines."""
     everything = [*old, new]
     if not sum(count.spec for count in old):
         return {}
@@ -76,22 +76,24 @@ def _shrunk(limits: Limits, new: Count, old: Sequence[Count], intents: Plan) -> 
 
 
 def _cut(count: Count, size: int, budget: int, spare: int, *, only_unavailable: bool) -> tuple[int, int]:
-    """By how much one old MachineSet shrinks, and how many available Machines that may cost at worst."""
-    wanted = min(max(size - count.available, 0) if only_unavailable else size, budget)
-    if wanted <= 0:
+    """The reduction of one old MachineSet, and the number of available Machines that it may cost at worst."""
+    reduction = min(max(size - count.available, 0) if only_unavailable else size, budget)
+    if reduction <= 0:
         return 0, 0
     if count.available <= 0:
-        return wanted, 0
-    deleted = max(count.current - (size - wanted), 0)
+        return reduction, 0
+    deleted = max(count.current - (size - reduction), 0)
     if deleted > 0 and spare < deleted:
         kept = min(count.current - max(spare, 0), size)
-        wanted = max(size - kept, 0)
+        reduction = max(size - kept, 0)
         deleted = max(count.current - kept, 0)
-    return wanted, min(count.available, deleted) if deleted > 0 else 0
+    return reduction, min(count.available, deleted) if deleted > 0 else 0
 
 
 def _unblocked(new: Count, old: Sequence[Count], intents: Plan) -> dict[str, int]:
-    """When nothing moves and the new MachineSet is well, an old one with something unavailable loses one Machine."""
+    """Reduce an old MachineSet with an unavailable Machine by one, if nothing changes otherwise and the new one is
+    available.
+    """
     everything = [*old, new]
     if sum(count.current for count in old) in (0, sum(count.available for count in old)):
         return {}
@@ -104,14 +106,14 @@ def _unblocked(new: Count, old: Sequence[Count], intents: Plan) -> dict[str, int
 
 
 def _shrunk_on_delete(limits: Limits, new: Count, old: Sequence[Count], intents: Plan) -> dict[str, int]:
-    """Old MachineSets do not replace what somebody deleted, and give up what exceeds the wanted size."""
+    """Reduce old MachineSets by the Machines that a user deleted, and by the surplus over the desired size."""
     surplus = sum(count.spec for count in old) + intents.get(new.name, new.spec) - limits.replicas
     sizes: dict[str, int] = {}
     for count in old:
-        gone = max(count.spec - count.current, 0)
-        if gone:
-            sizes[count.name] = count.spec - gone
-            surplus -= gone
+        deleted = max(count.spec - count.current, 0)
+        if deleted:
+            sizes[count.name] = count.spec - deleted
+            surplus -= deleted
     for count in old:
         size = sizes.get(count.name, count.spec)
         cut = min(size, surplus)
@@ -122,12 +124,12 @@ def _shrunk_on_delete(limits: Limits, new: Count, old: Sequence[Count], intents:
 
 
 def proportional(limits: Limits, sets: Iterable[tuple[Count, int]], reported: int) -> Plan:
-    """While rollouts pause, a change of size is spread over the MachineSets in proportion to theirs.
+    """Spread a change of size over the MachineSets in proportion to their sizes, while the rollout is paused.
 
     Args:
-        limits: those of the MachineDeployment.
-        sets: the MachineSets that have replicas, each with the most it was made for (its annotation; 0 if unknown).
-        reported: the replicas that the MachineDeployment's status reports, where a set does not know its maximum.
+        limits: the limits of the MachineDeployment.
+        sets: the MachineSets that have replicas, each with its maximum by its annotation; 0 if unknown.
+        reported: the replicas in the MachineDeployment's status, for a set without a maximum.
     """
     active = [(count, maximum) for count, maximum in sets if count.spec > 0]
     allowed = limits.replicas + limits.max_surge if limits.replicas > 0 else 0
@@ -139,7 +141,7 @@ def proportional(limits: Limits, sets: Iterable[tuple[Count, int]], reported: in
     sizes: dict[str, int] = {}
     added = 0
     for count, maximum in active:
-        share = _share(count, limits, maximum or reported, to_add - added)
+        share = _proportion(count, limits, maximum or reported, to_add - added)
         sizes[count.name] = count.spec + share
         added += share
     first = active[0][0].name
@@ -147,13 +149,13 @@ def proportional(limits: Limits, sets: Iterable[tuple[Count, int]], reported: in
     return {count.name: sizes[count.name] for count, _ in active if sizes[count.name] != count.spec}
 
 
-def _share(count: Count, limits: Limits, maximum: int, left: int) -> int:
-    """What one MachineSet takes of a change of size; never more than is left of it."""
+def _proportion(count: Count, limits: Limits, maximum: int, left: int) -> int:
+    """The part of a change of size for one MachineSet, which is never more than what remains of the change."""
     if left == 0:
         return 0
     if limits.replicas == 0:
-        wanted = -count.spec
+        change = -count.spec
     else:
         grown = count.spec * (limits.replicas + limits.max_surge) / maximum if maximum else count.spec
-        wanted = int(grown + 0.5) - count.spec
-    return min(wanted, left) if left > 0 else max(wanted, left)
+        change = int(grown + 0.5) - count.spec
+    return min(change, left) if left > 0 else max(change, left)

@@ -34,7 +34,7 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fields, MergePatch
 from ironbell.kube.finalizers import is_deleting
 
-_BY_WHOM = " by MachineDeployment/MachineSet"
+_OWNER_SUFFIX = " by MachineDeployment/MachineSet"
 
 
 def total(sets: Iterable[MachineSet], count: Callable[[MachineSet], int | None]) -> int | None:
@@ -44,9 +44,9 @@ def total(sets: Iterable[MachineSet], count: Callable[[MachineSet], int | None])
 
 
 def status_change(observed: Observed, limits: Limits, new: MachineSet | None, now: datetime) -> MergePatch | None:
-    """The patch that brings the status up to date; None if it is."""
+    """The patch that brings the status up to date; None if nothing changes."""
     deployment, sets = observed.deployment, observed.sets
-    available = total(sets, lambda one: one.status.available_replicas)
+    available = total(sets, lambda s: s.status.available_replicas)
     conditions = [
         _paused(observed),
         _available(observed, limits, available),
@@ -55,16 +55,16 @@ def status_change(observed: Observed, limits: Limits, new: MachineSet | None, no
         _scaling_down(observed, now),
         machines_ready(observed.machines, "MachinesReady"),
         machines_up_to_date(observed.machines, "MachinesUpToDate", now),
-        remediating(observed.machines, unhealthy_message(observed.machines, _BY_WHOM)),
+        remediating(observed.machines, unhealthy_message(observed.machines, _OWNER_SUFFIX)),
         _deleting(observed, now),
     ]
     changes: Fields = {
         "selector": text(deployment.spec.selector),
-        "replicas": total(sets, lambda one: one.status.replicas),
-        "readyReplicas": total(sets, lambda one: one.status.ready_replicas),
+        "replicas": total(sets, lambda s: s.status.replicas),
+        "readyReplicas": total(sets, lambda s: s.status.ready_replicas),
         "availableReplicas": available,
-        "upToDateReplicas": total(sets, lambda one: one.status.up_to_date_replicas),
-        "versions": to_builtin(joined_versions(version for one in sets for version in one.status.versions)),
+        "upToDateReplicas": total(sets, lambda s: s.status.up_to_date_replicas),
+        "versions": to_builtin(joined_versions(version for s in sets for version in s.status.versions)),
         "phase": _phase(observed),
     }
     return status_patch(
@@ -80,24 +80,24 @@ def status_change(observed: Observed, limits: Limits, new: MachineSet | None, no
 
 
 def pause_change(observed: Observed, now: datetime) -> MergePatch | None:
-    """The patch that says whether the MachineDeployment is paused, and nothing else; None if that is said."""
+    """The patch of the condition Paused alone; None if nothing changes."""
     return status_patch(MACHINE_DEPLOYMENT, observed.deployment, {}, [_paused(observed)], now=now, observe=False)
 
 
 def is_complete(observed: Observed, replicas: int) -> bool:
-    """Whether all Machines are those of the template, and available."""
+    """Return whether all Machines match the template and are available."""
     counters = ("replicas", "up_to_date_replicas", "available_replicas")
     return all(
-        (total(observed.sets, lambda one, name=name: getattr(one.status, name)) or 0) == replicas  # type: ignore[misc]
+        (total(observed.sets, lambda s, name=name: getattr(s.status, name)) or 0) == replicas  # type: ignore[misc]
         for name in counters
     )
 
 
 def _current(observed: Observed) -> int:
-    return total(observed.sets, lambda one: one.status.replicas) or 0
+    return total(observed.sets, lambda s: s.status.replicas) or 0
 
 
-def _wanted(observed: Observed) -> int:
+def _desired(observed: Observed) -> int:
     return 0 if is_deleting(observed.deployment) else observed.deployment.spec.replicas or 0
 
 
@@ -106,10 +106,10 @@ def _phase(observed: Observed) -> str:
         return MachineDeploymentPhase.UNKNOWN.value
     if is_deleting(observed.deployment):
         return MachineDeploymentPhase.SCALING_DOWN.value
-    current, wanted = _current(observed), _wanted(observed)
-    if current == wanted:
+    current, desired = _current(observed), _desired(observed)
+    if current == desired:
         return MachineDeploymentPhase.RUNNING.value
-    return (MachineDeploymentPhase.SCALING_UP if current < wanted else MachineDeploymentPhase.SCALING_DOWN).value
+    return (MachineDeploymentPhase.SCALING_UP if current < desired else MachineDeploymentPhase.SCALING_DOWN).value
 
 
 def _paused(observed: Observed) -> Condition:
@@ -144,8 +144,8 @@ def _available(observed: Observed, limits: Limits, available: int | None) -> Con
 
 
 def _rolling_out(observed: Observed) -> Condition:
-    found = [find_condition(machine.status.conditions, "UpToDate") for machine in observed.machines]
-    outdated = [condition for condition in found if condition is not None and condition.status == "False"]
+    conditions = [find_condition(machine.status.conditions, "UpToDate") for machine in observed.machines]
+    outdated = [condition for condition in conditions if condition is not None and condition.status == "False"]
     if not outdated:
         return Condition(type="RollingOut", status="False", reason="NotRollingOut", message="")
     lines = {line for condition in outdated for line in condition.message.split("\n") if condition.message}
@@ -157,21 +157,21 @@ def _rolling_out(observed: Observed) -> Condition:
 def _scaling_up(observed: Observed) -> Condition:
     if (waiting := _no_replicas(observed, "ScalingUp")) is not None:
         return waiting
-    current, wanted, missing = _current(observed), _wanted(observed), _missing(observed)
-    if current >= wanted:
+    current, desired, missing = _current(observed), _desired(observed), _missing(observed)
+    if current >= desired:
         message = f"Scaling up would be blocked {missing}" if missing and not is_deleting(observed.deployment) else ""
         return Condition(type="ScalingUp", status="False", reason="NotScalingUp", message=message)
-    message = f"Scaling up from {current} to {wanted} replicas" + (f" is blocked {missing}" if missing else "")
+    message = f"Scaling up from {current} to {desired} replicas" + (f" is blocked {missing}" if missing else "")
     return Condition(type="ScalingUp", status="True", reason="ScalingUp", message=message)
 
 
 def _scaling_down(observed: Observed, now: datetime) -> Condition:
     if (waiting := _no_replicas(observed, "ScalingDown")) is not None:
         return waiting
-    current, wanted = _current(observed), _wanted(observed)
-    if current <= wanted:
+    current, desired = _current(observed), _desired(observed)
+    if current <= desired:
         return Condition(type="ScalingDown", status="False", reason="NotScalingDown", message="")
-    message = f"Scaling down from {current} to {wanted} replicas{_stale(observed, now)}"
+    message = f"Scaling down from {current} to {desired} replicas{_stale(observed, now)}"
     return Condition(type="ScalingDown", status="True", reason="ScalingDown", message=message)
 
 
@@ -196,8 +196,8 @@ def _no_replicas(observed: Observed, condition: str) -> Condition | None:
 
 
 def _missing(observed: Observed) -> str:
-    found = (observed.bootstrap, observed.infrastructure)
-    kinds = [external.reference.kind for external in found if external is not None and external.is_missing]
+    externals = (observed.bootstrap, observed.infrastructure)
+    kinds = [external.reference.kind for external in externals if external is not None and external.is_missing]
     return f"because {' and '.join(kinds)} do{'es' if len(kinds) == 1 else ''} not exist" if kinds else ""
 
 
@@ -207,21 +207,21 @@ def _stale(observed: Observed, now: datetime) -> str:
 
 
 def _deprecated(sets: Sequence[MachineSet], new: MachineSet | None, available: int) -> Fields:
-    wanted = sum(one.spec.replicas or 0 for one in sets)
+    desired = sum(s.spec.replicas or 0 for s in sets)
     return {
         "updatedReplicas": (new.status.replicas or 0) if new is not None else 0,
-        "readyReplicas": total(sets, lambda one: one.status.ready_replicas) or 0,
+        "readyReplicas": total(sets, lambda s: s.status.ready_replicas) or 0,
         "availableReplicas": available,
-        "unavailableReplicas": max(wanted - available, 0),
+        "unavailableReplicas": max(desired - available, 0),
     }
 
 
 def _legacy(limits: Limits, new: MachineSet | None, available: int) -> list[LegacyCondition | None]:
-    """Conditions of version v1beta1, the summary aside."""
+    """Conditions of version v1beta1, except for the summary."""
     needed = limits.replicas - limits.max_unavailable
     message = f"Minimum availability requires {needed} replicas, current {available} available"
     is_enough = available >= needed
-    mine = legacy_false("Available", "WaitingForAvailableMachines", WARNING, message)
+    unavailable = legacy_false("Available", "WaitingForAvailableMachines", WARNING, message)
     if new is None:
         of_set: LegacyCondition | None = legacy_false(
             "MachineSetReady", "WaitingForMachineSet", INFO, f"{MACHINE_SET.kind} not found"
@@ -229,4 +229,4 @@ def _legacy(limits: Limits, new: MachineSet | None, available: int) -> list[Lega
     else:
         fallback = legacy_false("MachineSetReady", "WaitingForMachineSet", INFO)
         of_set = legacy_mirror(legacy_conditions(new), "MachineSetReady", fallback=fallback)
-    return [legacy_true("Available") if is_enough else mine, of_set]
+    return [legacy_true("Available") if is_enough else unavailable, of_set]

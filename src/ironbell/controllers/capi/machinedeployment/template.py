@@ -1,6 +1,6 @@
-"""What of a template makes new Machines when it changes, and which MachineSet is that of the template.
+"""The fields of a template whose change creates new Machines, and the MachineSet of the current template.
 
-Version, bootstrap, infrastructure and failure domain do; everything else is changed in place.
+Version, bootstrap, infrastructure and failure domain create new Machines; everything else is changed in place.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinedeployment/mdutil/util.go (MachineTemplateUpToDate,
 FindNewAndOldMachineSets).
@@ -17,35 +17,35 @@ from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.meta import to_builtin
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.hashing import stable_hash
-from ironbell.controllers.capi.machine_templates import differences
+from ironbell.controllers.capi.machines import differences
 from ironbell.kube.decision import Fields
 
 FOLLOWED_IN_PLACE = ("clusterName", "providerID", "minReadySeconds", "readinessGates", "deletion", "taints")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The MachineSets of a MachineDeployment, told apart."""
+class SetsByTemplate:
+    """The MachineSets of a MachineDeployment: the one of the current template, and all others."""
 
     new: MachineSet | None
     old: tuple[MachineSet, ...] = ()
     reason: str = ""
-    """Why there is no new one."""
+    """The reason why there is no new MachineSet."""
 
 
 def rollout_fields(template_spec: object) -> Fields:
-    """Of a template's spec what makes new Machines when it changes, as plain data."""
+    """The fields of a template's spec whose change creates new Machines, as plain data."""
     spec: Fields = to_builtin(template_spec)
     return {name: value for name, value in spec.items() if name not in FOLLOWED_IN_PLACE}
 
 
 def template_hash(deployment: MachineDeployment) -> int:
-    """The hash that goes into the label of MachineSets and Machines."""
+    """The hash in the label of MachineSets and Machines."""
     return stable_hash(rollout_fields(deployment.spec.template.spec))
 
 
 def is_of_template(machine_set: MachineSet, deployment: MachineDeployment) -> bool:
-    """Whether a MachineSet's Machines are those that the template asks for."""
+    """Return whether a MachineSet's Machines match the template."""
     return not differences(machine_set.spec.template, deployment.spec.template)
 
 
@@ -55,23 +55,23 @@ def rollout_after(deployment: MachineDeployment) -> datetime | None:
     return parse_rfc3339(after) if after else None
 
 
-def told_apart(deployment: MachineDeployment, sets: Sequence[MachineSet], now: datetime) -> Found:
-    """The MachineSet of the template, most replicas and then the oldest first, and all others."""
+def sets_by_template(deployment: MachineDeployment, sets: Sequence[MachineSet], now: datetime) -> SetsByTemplate:
+    """Find the MachineSet of the template (the one with most replicas, then the oldest), and all others."""
     if not sets:
-        return Found(None, (), "no MachineSets exist for the MachineDeployment")
+        return SetsByTemplate(None, (), "no MachineSets exist for the MachineDeployment")
     ordered = sorted(sets, key=_by_size)
     matching = [machine_set for machine_set in ordered if is_of_template(machine_set, deployment)]
     after = rollout_after(deployment)
     candidates = matching
     if after is not None and after <= now:
-        candidates = [one for one in matching if _created(one) >= after]
+        candidates = [machine_set for machine_set in matching if _created(machine_set) >= after]
     if candidates:
         new = candidates[0]
-        return Found(new, tuple(one for one in ordered if one is not new))
+        return SetsByTemplate(new, tuple(machine_set for machine_set in ordered if machine_set is not new))
     reason = "no MachineSet matches the template"
     if matching and after is not None:
         reason = f"no MachineSet was created after spec.rollout.after, {deployment.spec.rollout.after}"
-    return Found(None, tuple(ordered), reason)
+    return SetsByTemplate(None, tuple(ordered), reason)
 
 
 def _by_size(machine_set: MachineSet) -> tuple[int, str, str]:

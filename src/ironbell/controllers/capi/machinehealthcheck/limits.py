@@ -1,4 +1,4 @@
-"""How many unhealthy Machines are remediated, and when they are so many that nobody should. Pure.
+"""The number of unhealthy Machines that are remediated, and the limit above which none is. Pure.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinehealthcheck/machinehealthcheck_controller.go
 (isAllowedRemediation); kubernetes/apimachinery: pkg/util/intstr.
@@ -19,48 +19,48 @@ _RANGE: Final = re.compile(r"\[(\d+)-(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Whether unhealthy Machines are remediated."""
+    """The permission to remediate unhealthy Machines."""
 
     allowed: bool
     more: int
-    """How many more may become unhealthy."""
+    """Number of Machines that may become unhealthy before remediation stops."""
     message: str = ""
-    """Why they are not."""
+    """The reason why remediation is not allowed."""
 
 
-def allowance(trigger: MachineHealthCheckRemediationTriggerIf, *, total: int, healthy: int, told: int) -> Allowance:
-    """Whether Machines are remediated, when `healthy` of `total` are well and `told` are found unhealthy.
+def allowance(trigger: MachineHealthCheckRemediationTriggerIf, *, total: int, healthy: int, reported: int) -> Allowance:
+    """Decide whether Machines are remediated, if `healthy` of `total` are healthy and `reported` are unhealthy.
 
-    Those in between count as unhealthy. A limit that cannot be read allows nothing.
+    The others are counted as unhealthy. A limit that cannot be read allows nothing.
     """
     unhealthy = total - healthy
     if trigger.unhealthy_in_range:
-        return _in_range(trigger.unhealthy_in_range, unhealthy, total, told)
+        return _in_range(trigger.unhealthy_in_range, unhealthy, total, reported)
     limit = trigger.unhealthy_less_than_or_equal_to
     limit = DEFAULT_MAX_UNHEALTHY if limit is None else limit
     most = scaled(limit, total)
     if most is not None and unhealthy <= most:
         return Allowance(True, most - unhealthy)
-    numbers = f"(total: {total}, unhealthy: {told}, maxUnhealthy: {limit})"
-    return _refused(f"the number of not started or unhealthy machines exceeds maxUnhealthy {numbers}")
+    numbers = f"(total: {total}, unhealthy: {reported}, maxUnhealthy: {limit})"
+    return _not_allowed(f"the number of not started or unhealthy machines exceeds maxUnhealthy {numbers}")
 
 
 def scaled(limit: int | str, total: int) -> int | None:
     """A number, or a percentage of `total` rounded down; None if it is neither."""
     if isinstance(limit, int):
         return limit
-    found = _PERCENT.fullmatch(limit)
-    return None if found is None else int(found[1]) * total // 100
+    match = _PERCENT.fullmatch(limit)
+    return None if match is None else int(match[1]) * total // 100
 
 
-def _in_range(text: str, unhealthy: int, total: int, told: int) -> Allowance:
-    found = _RANGE.fullmatch(text)
-    least, most = (int(found[1]), int(found[2])) if found is not None else (1, 0)
-    if least <= unhealthy <= most:
-        return Allowance(True, most - unhealthy)
-    numbers = f"(total: {total}, unhealthy: {told}, unhealthyRange: {text})"
-    return _refused(f"the number of not started or unhealthy machines does not fall within the range {numbers}")
+def _in_range(text: str, unhealthy: int, total: int, reported: int) -> Allowance:
+    match = _RANGE.fullmatch(text)
+    least, limit = (int(match[1]), int(match[2])) if match is not None else (1, 0)
+    if least <= unhealthy <= limit:
+        return Allowance(True, limit - unhealthy)
+    numbers = f"(total: {total}, unhealthy: {reported}, unhealthyRange: {text})"
+    return _not_allowed(f"the number of not started or unhealthy machines does not fall within the range {numbers}")
 
 
-def _refused(why: str) -> Allowance:
-    return Allowance(False, 0, f"Remediation is not allowed, {why}")
+def _not_allowed(reason: str) -> Allowance:
+    return Allowance(False, 0, f"Remediation is not allowed, {reason}")

@@ -1,7 +1,7 @@
-"""The controller of MachineHealthChecks: finds unhealthy Machines, and has them remediated while they are few.
+"""The controller of MachineHealthChecks: finds unhealthy Machines, and requests their remediation while they are few.
 
-One decision looks at all Machines of a check, by what caches hold. Changes of Machines and Nodes that come close
-together make for one decision.
+One decision covers all Machines of a check, by the contents of caches. Changes of Machines and Nodes that come close
+together cause one decision.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinehealthcheck.
 """
@@ -22,17 +22,19 @@ from ironbell.contract.clusters.paused import PAUSED, is_paused, paused_conditio
 from ironbell.contract.conditions.legacy import ERROR, WARNING, legacy_false, legacy_true
 from ironbell.contract.owners import owner_reference, with_owner
 from ironbell.controllers.capi.machinehealthcheck import observed as observing
-from ironbell.controllers.capi.machinehealthcheck.checks import Health, Judge, Target, Verdict
-from ironbell.controllers.capi.machinehealthcheck.limits import Allowance, allowance
-from ironbell.controllers.capi.machinehealthcheck.names import (
+from ironbell.controllers.capi.machinehealthcheck.checks import (
     CONTROLLER,
     REMEDIATION_ALLOWED,
     TEMPLATE_AVAILABLE,
+    Diagnosis,
+    Health,
+    HealthChecker,
     Reason,
+    Target,
 )
-from ironbell.controllers.capi.machinehealthcheck.nodes import UNASKED, known_nodes
-from ironbell.controllers.capi.machinehealthcheck.nodes import targets as with_nodes
-from ironbell.controllers.capi.machinehealthcheck.observed import Observed
+from ironbell.controllers.capi.machinehealthcheck.limits import Allowance, allowance
+from ironbell.controllers.capi.machinehealthcheck.observed import NOT_QUERIED, Observed, known_nodes
+from ironbell.controllers.capi.machinehealthcheck.observed import targets as with_nodes
 from ironbell.controllers.capi.machinehealthcheck.remediation import healthy, unhealthy
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.conditions import find_condition, is_true
@@ -41,12 +43,12 @@ from ironbell.kube.reconciler import Cache, Declaration
 
 NOT_KNOWN: Final = "NodesNotKnown"
 MACHINES_AT_ONCE: Final = 100
-"""So many Machines are written to in one decision; a conflict with one of them starts it over."""
+"""Number of Machines that one decision writes to; a conflict with one of them restarts the decision."""
 TARGETS_MAX: Final = 10000
 
 
 class MachineHealthCheckReconciler:
-    """Keeps an eye on the Machines that a MachineHealthCheck selects."""
+    """Checks the Machines that a MachineHealthCheck selects."""
 
     name = CONTROLLER
     declaration = Declaration(MACHINE_HEALTH_CHECK, watches=observing.WATCHES, indexes=observing.INDEXES)
@@ -71,32 +73,32 @@ class MachineHealthCheckReconciler:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """How all Machines do."""
+    """The health of all Machines."""
 
-    verdicts: tuple[tuple[Target, Verdict], ...]
+    diagnoses: tuple[tuple[Target, Diagnosis], ...]
 
-    def of(self, health: Health) -> list[tuple[Target, Verdict]]:
-        return [one for one in self.verdicts if one[1].health is health]
+    def of(self, health: Health) -> list[tuple[Target, Diagnosis]]:
+        return [(target, diagnosis) for target, diagnosis in self.diagnoses if diagnosis.health is health]
 
     @property
-    def look_again_s(self) -> float | None:
-        waits = [how.check_in for _, how in self.verdicts if how.check_in is not None]
+    def requeue_after_s(self) -> float | None:
+        waits = [diagnosis.check_in for _, diagnosis in self.diagnoses if diagnosis.check_in is not None]
         return max(min(waits).total_seconds(), 1.0) if waits else None
 
 
 def _checked(observed: Observed, cluster: Cluster, paused: Condition, now: datetime) -> Decision:
     check, belongs = observed.check, _belongs(observed.check, cluster)
-    known = known_nodes(observed) if is_true(cluster.status.conditions, "ControlPlaneInitialized") else UNASKED
-    if known.is_asking:
+    known = known_nodes(observed) if is_true(cluster.status.conditions, "ControlPlaneInitialized") else NOT_QUERIED
+    if known.is_pending:
         change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [paused], now=now, observe=False)
         return wait(NOT_KNOWN, known.problem, belongs, change, needs=known.needs)
     targets = with_nodes(observed.machines, known)
-    judge = Judge.of(cluster, check.spec.checks, now, restored=known.restored)
-    result = _Result(tuple((one, judge.verdict(one)) for one in targets))
+    checker = HealthChecker.of(cluster, check.spec.checks, now, restored=known.restored)
+    result = _Result(tuple((target, checker.diagnose(target)) for target in targets))
     well, ill = result.of(Health.HEALTHY), result.of(Health.UNHEALTHY)
     trigger = check.spec.remediation.trigger_if
-    limit = allowance(trigger, total=len(targets), healthy=len(well), told=len(ill))
-    actions, rest = _on_machines(observed, well, ill, now, act=limit.allowed)
+    limit = allowance(trigger, total=len(targets), healthy=len(well), reported=len(ill))
+    actions, remaining = _on_machines(observed, well, ill, now, act=limit.allowed)
     return do(
         belongs,
         _status(observed, result, limit, paused, now),
@@ -104,21 +106,21 @@ def _checked(observed: Observed, cluster: Cluster, paused: Condition, now: datet
         *actions,
         needs=known.needs,
         waiting=Waiting(NOT_KNOWN, known.problem) if known.problem else None,
-        requeue_after_s=0.0 if rest else result.look_again_s,
+        requeue_after_s=0.0 if remaining else result.requeue_after_s,
     )
 
 
 def _on_machines(
     observed: Observed,
-    well: Sequence[tuple[Target, Verdict]],
-    ill: Sequence[tuple[Target, Verdict]],
+    well: Sequence[tuple[Target, Diagnosis]],
+    ill: Sequence[tuple[Target, Diagnosis]],
     now: datetime,
     *,
     act: bool,
 ) -> tuple[list[Action], bool]:
-    """What is written about Machines now, the unhealthy first; and whether there is more."""
+    """The writes to Machines now, the unhealthy first; and whether more are left."""
     groups = chain(
-        ([*unhealthy(observed, target.machine, how, now, act=act)] for target, how in ill),
+        ([*unhealthy(observed, target.machine, diagnosis, now, act=act)] for target, diagnosis in ill),
         ([*healthy(target.machine, observed.remediation, now)] for target, _ in well),
     )
     changed = filter(None, groups)
@@ -127,7 +129,7 @@ def _on_machines(
 
 
 def _belongs(check: MachineHealthCheck, cluster: Cluster) -> MergePatch | None:
-    """The cluster's label, and the Cluster as an owner."""
+    """Set the cluster's label, and the Cluster as an owner."""
     owners = with_owner(check.metadata.owner_references, owner_reference(CLUSTER, cluster))
     change: Fields = {}
     if check.metadata.labels.get(LABEL_CLUSTER_NAME) != check.spec.cluster_name:
@@ -140,7 +142,7 @@ def _belongs(check: MachineHealthCheck, cluster: Cluster) -> MergePatch | None:
 def _status(
     observed: Observed, result: _Result, limit: Allowance, paused: Condition, now: datetime
 ) -> MergePatch | None:
-    names = sorted(target.machine.metadata.name for target, _ in result.verdicts)
+    names = sorted(target.machine.metadata.name for target, _ in result.diagnoses)
     fields: Fields = {
         "expectedMachines": len(names),
         "currentHealthy": len(result.of(Health.HEALTHY)),
@@ -153,15 +155,17 @@ def _status(
         reason = Reason.TOO_MANY_UNHEALTHY
         condition = Condition(type=REMEDIATION_ALLOWED, status="False", reason=reason, message=limit.message)
         legacy = [legacy_false(REMEDIATION_ALLOWED, reason, WARNING, limit.message)]
-    how = observed.remediation
-    if how is not None and not how.template.is_found and result.of(Health.UNHEALTHY):
-        legacy.append(legacy_false(TEMPLATE_AVAILABLE, "ExternalRemediationTemplateNotFound", ERROR, str(how.template)))
+    remediation = observed.remediation
+    if remediation is not None and not remediation.template.is_found and result.of(Health.UNHEALTHY):
+        legacy.append(
+            legacy_false(TEMPLATE_AVAILABLE, "ExternalRemediationTemplateNotFound", ERROR, str(remediation.template))
+        )
     return status_patch(MACHINE_HEALTH_CHECK, observed.check, fields, [condition, paused], now=now, legacy=legacy)
 
 
 def _restricted(check: MachineHealthCheck, limit: Allowance, ill: int) -> Action | None:
-    """The event that tells of Machines that are left unhealthy, once."""
-    before = find_condition(check.status.conditions, REMEDIATION_ALLOWED)
-    if limit.allowed or not ill or (before is not None and before.message == limit.message):
+    """The event about Machines that stay unhealthy, once."""
+    condition = find_condition(check.status.conditions, REMEDIATION_ALLOWED)
+    if limit.allowed or not ill or (condition is not None and condition.message == limit.message):
         return None
     return emit(MACHINE_HEALTH_CHECK, check, reason="RemediationRestricted", message=limit.message, warning=True)

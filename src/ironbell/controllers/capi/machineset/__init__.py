@@ -1,1 +1,1 @@
-"""The controller of MachineSets: as many Machines of one template as are wanted."""
+"""The controller of MachineSets: keeps the desired number of Machines of one template."""

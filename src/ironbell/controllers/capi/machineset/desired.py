@@ -1,6 +1,6 @@
-"""What a Machine of a MachineSet is to be like: when it is made, and while it exists.
+"""The desired state of a MachineSet's Machines: at their creation, and while they exist.
 
-Version, failure domain and references stay as they were made; everything else follows the template in place.
+Version, failure domain and references never change after creation; everything else follows the template in place.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machineset/machineset_controller.go (computeDesiredMachine,
 syncMachines).
@@ -20,30 +20,30 @@ from ironbell.api.cluster.names import FINALIZER_MACHINE, LABEL_CLUSTER_NAME, LA
 from ironbell.api.meta import OwnerReference, Resource, to_builtin
 from ironbell.contract.clusters.propagation import Handed, handed_over
 from ironbell.contract.hashing import label_value
-from ironbell.controllers.capi.names import ANNOTATION_SPREAD
+from ironbell.controllers.capi.machineset.spread import ANNOTATION_SPREAD
 from ironbell.kube.decision import Fields, MergePatch, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import diff
 
 IN_PLACE: Final = ("readinessGates", "minReadySeconds", "taints")
 NODE_DELETION_TIMEOUT_S: Final = 10
-"""What admission gives a Machine that says nothing."""
+"""Default that admission sets on a Machine without a timeout."""
 
 
 def labels(machine_set: MachineSet) -> dict[str, str]:
-    """Labels of Machines and of what they refer to."""
+    """Labels of Machines and of the objects that they refer to."""
     template = machine_set.spec.template.metadata.labels
-    found = {
+    result = {
         **template,
         LABEL_CLUSTER_NAME: machine_set.spec.cluster_name,
         LABEL_SET_NAME: label_value(machine_set.metadata.name),
     }
     deployment = machine_set.metadata.labels.get(LABEL_DEPLOYMENT_NAME)
-    return {**found, LABEL_DEPLOYMENT_NAME: deployment} if deployment else found
+    return {**result, LABEL_DEPLOYMENT_NAME: deployment} if deployment else result
 
 
 def handed_annotations(machine_set: MachineSet) -> dict[str, str]:
-    """Annotations of Machines and of what they refer to."""
+    """Annotations of Machines and of the objects that they refer to."""
     return dict(machine_set.spec.template.metadata.annotations)
 
 
@@ -60,15 +60,15 @@ def controlled_by(machine_set: MachineSet) -> OwnerReference:
 
 
 def cloned_by(machine_set: MachineSet) -> OwnerReference:
-    """The reference from a clone that its Machine has not taken over yet."""
+    """The reference from a clone that its Machine does not control yet."""
     return msgspec.structs.replace(controlled_by(machine_set), controller=None, block_owner_deletion=None)
 
 
 def new_machine(
     machine_set: MachineSet, name: str, failure_domain: str, infrastructure: Fields, bootstrap: Fields | None
 ) -> Fields:
-    """A Machine to be created, with references to what was cloned for it."""
-    own_labels, own_annotations = handed_over(labels(machine_set), handed_annotations(machine_set))
+    """A Machine to be created, with references to the objects that were cloned for it."""
+    machine_labels, machine_annotations = handed_over(labels(machine_set), handed_annotations(machine_set))
     spec: Fields = to_builtin(machine_set.spec.template.spec)
     spec["clusterName"] = machine_set.spec.cluster_name
     spec["infrastructureRef"] = infrastructure
@@ -76,13 +76,13 @@ def new_machine(
         spec["bootstrap"] = {"configRef": bootstrap}
     if failure_domain:
         spec["failureDomain"] = failure_domain
-        own_annotations[ANNOTATION_SPREAD] = "true"
+        machine_annotations[ANNOTATION_SPREAD] = "true"
     return {
         "metadata": {
             "name": name,
             "namespace": machine_set.metadata.namespace,
-            "labels": own_labels,
-            "annotations": own_annotations,
+            "labels": machine_labels,
+            "annotations": machine_annotations,
             "ownerReferences": [to_builtin(controlled_by(machine_set))],
             "finalizers": [FINALIZER_MACHINE],
         },
@@ -92,30 +92,30 @@ def new_machine(
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What Machines follow while they exist, compared with many of them."""
+    """The values that Machines follow while they exist, for comparison with many of them."""
 
     template: MachineSpec
     handed: Handed
 
     @staticmethod
     def of(machine_set: MachineSet) -> Followed:
-        """What the Machines of a MachineSet follow."""
+        """The values that the Machines of a MachineSet follow."""
         handed = Handed.of(labels(machine_set), handed_annotations(machine_set))
         return Followed(machine_set.spec.template.spec, handed)
 
     def metadata(self, obj: Resource) -> dict[str, Any]:
-        """The change of labels and annotations of a Machine or of what it refers to; empty if there is none."""
+        """The change of labels and annotations of a Machine or of an object that it refers to; empty if none."""
         return self.handed.change(obj.metadata.labels, obj.metadata.annotations)
 
     def change(self, machine: Machine, *, metadata: bool = True) -> MergePatch | None:
-        """The patch that brings a Machine in line with the template; None if it is.
+        """The patch that brings a Machine in line with the template; None if nothing changes.
 
-        A Machine that is being deleted gets only what bears on its deletion. Without `metadata`, labels and
+        A Machine that is being deleted gets only changes that concern its deletion. Without `metadata`, labels and
         annotations are known to be in line.
         """
         change: Fields = {}
         if not self._is_like(machine.spec):
-            spec = diff(_followed(machine.spec), _followed(self._wanted(machine.spec)))
+            spec = diff(_followed(machine.spec), _followed(self._desired(machine.spec)))
             if spec:
                 change["spec"] = spec
         if metadata and not is_deleting(machine) and (handed := self.metadata(machine)):
@@ -123,16 +123,16 @@ class Followed:
         return patch(MACHINE, machine, change) if change else None
 
     def _is_like(self, spec: MachineSpec) -> bool:
-        wanted = self._wanted(spec)
+        desired = self._desired(spec)
         return (
-            spec.deletion == wanted.deletion
-            and spec.min_ready_seconds == wanted.min_ready_seconds
-            and spec.readiness_gates == wanted.readiness_gates
-            and spec.taints == wanted.taints
+            spec.deletion == desired.deletion
+            and spec.min_ready_seconds == desired.min_ready_seconds
+            and spec.readiness_gates == desired.readiness_gates
+            and spec.taints == desired.taints
         )
 
-    def _wanted(self, spec: MachineSpec) -> MachineSpec:
-        """The template, with what admission has filled in on the Machine."""
+    def _desired(self, spec: MachineSpec) -> MachineSpec:
+        """The template, with the default that admission has set on the Machine."""
         deletion, held = self.template.deletion, spec.deletion.node_deletion_timeout_seconds
         if deletion.node_deletion_timeout_seconds is not None or held != NODE_DELETION_TIMEOUT_S:
             return self.template

@@ -1,9 +1,16 @@
-"""What a decision about a MachineSet depends on, and the indexes that find it."""
+"""The input of a decision about a MachineSet, and the slots for its Machines: one name per slot, and no slot is used
+twice.
+
+The name of a slot follows from the MachineSet's uid and the slot's number, so that a repeated decision names the object
+that already exists, and not a second one. An annotation counts the used slots; it is written after the Machines, and
+until then slots whose Machine exists are skipped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
@@ -13,8 +20,11 @@ from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_DEPLOYMENT_NAME
 from ironbell.base.labels import SelectorError
+from ironbell.base.numbers import decimal
 from ironbell.contract.clusters.external import External, look_up
-from ironbell.contract.clusters.name_templates import NameTemplateError
+from ironbell.contract.clusters.generated_names import suffix
+from ironbell.contract.clusters.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
+from ironbell.contract.clusters.propagation import MACHINES_MADE
 from ironbell.contract.clusters.references import ObjectReference, Reference
 from ironbell.contract.owners import controller_of
 from ironbell.contract.selectors import matches
@@ -25,21 +35,19 @@ from ironbell.controllers.capi.indexes import (
     ORPHAN_MACHINES,
     cluster_key,
 )
-from ironbell.controllers.capi.machineset import slots
 from ironbell.controllers.capi.machineset.desired import Followed
-from ironbell.controllers.capi.machineset.slots import Slot
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.manager.failures import Failure
 from ironbell.kube.reconciler import Cache
 
 BATCH: Final = 100
-"""Machines made in one go: more are made as soon as these are seen."""
+"""Number of Machines that one decision creates; the next are created once these appear in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A slot for a Machine, with what an interrupted attempt has left there."""
+    """A slot for a Machine, with the objects that an interrupted attempt has left in it."""
 
     slot: Slot
     infrastructure: External
@@ -48,7 +56,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A Machine whose labels or annotations are not those of the template, with what it refers to."""
+    """A Machine whose labels or annotations differ from the template, with the objects that it refers to."""
 
     machine: Machine
     infrastructure: External
@@ -69,42 +77,42 @@ class Observed:
     control_plane: External | None = None
     places: tuple[Place, ...] = ()
     next_slot: int = 0
-    """The first slot that nobody uses."""
+    """The first unused slot."""
     naming_problem: str = ""
-    """Why there are no names for Machines."""
+    """The reason why Machines cannot be named."""
     failure: Failure | None = None
-    """What could not be written last time."""
+    """The write that failed last time."""
     attached: tuple[Attached, ...] = ()
 
     @property
     def is_owned(self) -> bool:
-        """Whether it belongs to a MachineDeployment."""
+        """Return whether it belongs to a MachineDeployment."""
         return LABEL_DEPLOYMENT_NAME in self.machine_set.metadata.labels
 
     @property
     def is_current(self) -> bool:
-        """Whether its MachineDeployment makes new Machines through it."""
+        """Return whether its MachineDeployment creates new Machines through it."""
         from_owner = self.owner.metadata.annotations.get(ANNOTATION_REVISION, "") if self.owner is not None else None
         return from_owner == self.machine_set.metadata.annotations.get(ANNOTATION_REVISION, "")
 
     @property
     def replicas(self) -> int:
-        """How many Machines there are to be."""
+        """Desired number of Machines."""
         return 0 if is_deleting(self.machine_set) else self.machine_set.spec.replicas or 0
 
 
 def of_machine(machine: Machine, cache: Cache) -> Iterable[Key]:
-    """The MachineSet that controls a Machine; those that select it if nobody does."""
+    """The MachineSet that controls a Machine; without a controller, the MachineSets that select it."""
     controller = controller_of(machine)
     namespace = machine.metadata.namespace
     if controller is not None:
         return [(namespace, controller.name)] if controller.kind == MACHINE_SET.kind else []
     candidates = cache.indexed(MACHINE_SETS_OF_CLUSTER, cluster_key(namespace, machine.spec.cluster_name))
-    return [one.key for one in candidates if selects(one, machine)]
+    return [machine_set.key for machine_set in candidates if selects(machine_set, machine)]
 
 
 def selects(machine_set: MachineSet, machine: Machine) -> bool:
-    """Whether a MachineSet's selector finds a Machine; an unusable or empty one finds none."""
+    """Return whether a MachineSet's selector matches a Machine; an invalid or empty selector matches none."""
     selector = machine_set.spec.selector
     try:
         return bool(selector.match_labels or selector.match_expressions) and matches(selector, machine.metadata.labels)
@@ -113,7 +121,7 @@ def selects(machine_set: MachineSet, machine: Machine) -> bool:
 
 
 def observe(cache: Cache, key: Key) -> Observed | None:
-    """Gather what the decision needs."""
+    """Gather the input of the decision."""
     machine_set = cache.get(MACHINE_SET, *key)
     if machine_set is None:
         return None
@@ -173,13 +181,13 @@ def _with_references(cache: Cache, observed: Observed, cluster: Cluster) -> Obse
 
 
 def _places(cache: Cache, observed: Observed) -> tuple[tuple[Place, ...], int]:
-    """Slots for the Machines that are missing, and the slots right behind them if something was left there."""
+    """Slots for the missing Machines, and the slots right behind them that an interrupted attempt has used."""
     machine_set = observed.machine_set
     namespace, template = machine_set.metadata.namespace, machine_set.spec.template.spec
     missing = min(observed.replicas - len(observed.machines) - len(observed.orphans), BATCH)
-    next_slot = slots.used(machine_set)
+    next_slot = used_slots(machine_set)
     places: list[Place] = []
-    for slot in slots.free(machine_set, lambda name: cache.get(MACHINE, namespace, name) is not None):
+    for slot in free_slots(machine_set, lambda name: cache.get(MACHINE, namespace, name) is not None):
         config = template.bootstrap.config_ref
         place = Place(
             slot,
@@ -196,17 +204,54 @@ def _places(cache: Cache, observed: Observed) -> tuple[tuple[Place, ...], int]:
 
 def _naming_problem(machine_set: MachineSet) -> str:
     try:
-        slots.slot(machine_set, slots.used(machine_set))
+        slot_of(machine_set, used_slots(machine_set))
     except NameTemplateError as error:
         return f"spec.machineNaming.template: {error.message}"
     return ""
 
 
 def _clone(cache: Cache, template: Reference, namespace: str, name: str) -> External:
-    """What was made from a template under this name."""
+    """The object that was cloned from a template under this name."""
     return look_up(cache, ObjectReference(template.api_group, template.kind.removesuffix(SUFFIX), name), namespace)
 
 
 def _left(place: Place) -> bool:
-    """Whether an interrupted attempt has left something in this slot."""
+    """Return whether an interrupted attempt has left an object in this slot."""
     return place.infrastructure.is_found or (place.bootstrap is not None and place.bootstrap.is_found)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A name for one Machine."""
+
+    number: int
+    name: str
+
+
+def used_slots(machine_set: MachineSet) -> int:
+    """Number of slots that are recorded as used."""
+    text = machine_set.metadata.annotations.get(MACHINES_MADE, "")
+    return decimal(text) or 0
+
+
+def slot_of(machine_set: MachineSet, number: int) -> Slot:
+    """The slot of this number.
+
+    Raises:
+        NameTemplateError: the naming template does not render a name.
+    """
+    template = machine_set.spec.machine_naming.template or MACHINE_SET_MACHINES
+    random = suffix(f"{machine_set.metadata.uid}/machine/{number}")
+    variables = {"machineSet": {"name": machine_set.metadata.name}}
+    return Slot(number, render_name(template, machine_set.spec.cluster_name, random, variables))
+
+
+def free_slots(machine_set: MachineSet, taken: Callable[[str], bool]) -> Iterator[Slot]:
+    """Unused slots, in order, without end; none if the naming template does not render names."""
+    for number in count(used_slots(machine_set)):
+        try:
+            slot = slot_of(machine_set, number)
+        except NameTemplateError:
+            return
+        if not taken(slot.name):
+            yield slot

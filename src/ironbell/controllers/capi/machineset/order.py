@@ -1,4 +1,4 @@
-"""Which Machines go first when a MachineSet shrinks, and which are remediated first.
+"""The order in which a MachineSet deletes Machines, and the order of remediation.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machineset/machineset_deletion_order.go.
 """
@@ -21,42 +21,43 @@ OLDEST: Final = "Oldest"
 NEWEST: Final = "Newest"
 
 DELETING: Final = 100.0
-ASKED_FOR: Final = 80.0
+REQUESTED: Final = 80.0
 UPDATING: Final = 75.0
 UNHEALTHY: Final = 60.0
 UNSEEN: Final = 50.0
-"""Its Node is not heard of. Upstream makes no difference; but a rollout that gives up a Machine which is not available
-counts on that one going."""
+"""For a Machine whose Node is not observed. Upstream makes no difference; but a rollout that gives up an unavailable
+Machine relies on the deletion of that Machine.
+"""
 ANY: Final = 20.0
 _AGES: Final = 50.0
 _TEN_DAYS_S: Final = 864000.0
 
 
 def is_healthy(machine: Machine) -> bool:
-    """Whether it has a Node, and nobody says that something is wrong."""
+    """Return whether a Machine has a Node, and no condition reports a problem."""
     return has_node(machine) and not is_false(machine, "NodeHealthy") and not is_false(machine, "HealthCheckSucceeded")
 
 
 def priority(machine: Machine, order: str, now: datetime) -> float:
-    """The higher, the sooner it is deleted."""
+    """Priority of the deletion: the higher, the sooner."""
     if is_deleting(machine):
         return DELETING
     if ANNOTATION_DELETE_MACHINE in machine.metadata.annotations:
-        return ASKED_FOR
+        return REQUESTED
     if is_updating(machine):
         return UPDATING
     if not is_healthy(machine):
         return UNHEALTHY
-    wanted = _wanted_priority(machine, order, now)
-    return UNSEEN + wanted / 100 if status_of(machine, "NodeHealthy") == "Unknown" else wanted
+    by_age = _priority_by_age(machine, order, now)
+    return UNSEEN + by_age / 100 if status_of(machine, "NodeHealthy") == "Unknown" else by_age
 
 
 def to_delete(
     machines: Sequence[Machine], count: int, order: str, now: datetime, *, spread: bool = False
 ) -> list[Machine]:
-    """The `count` Machines to go; those that are being deleted are among the first.
+    """The `count` Machines to delete; Machines that are being deleted are among the first.
 
-    With `spread`, Machines of equal priority go where most are.
+    With `spread`, Machines of equal priority are deleted where most are.
     """
     if count <= 0:
         return []
@@ -68,19 +69,19 @@ def to_delete(
     last = ranks[picked[-1].metadata.name]
     sure = [machine for machine in picked if ranks[machine.metadata.name] > last]
     equal = [machine for machine in ranked if ranks[machine.metadata.name] == last]
-    gone = {machine.metadata.name for machine in sure}
-    staying = [machine for machine in machines if machine.metadata.name not in gone]
+    picked_names = {machine.metadata.name for machine in sure}
+    staying = [machine for machine in machines if machine.metadata.name not in picked_names]
     return sure + crowded(staying, equal, len(picked) - len(sure))
 
 
 def to_remediate(machines: Sequence[Machine]) -> list[Machine]:
-    """Machines that somebody marked for remediation first, then the newest first."""
+    """Machines that a user marked for remediation first, then the newest first."""
     by_name = sorted(machines, key=lambda machine: machine.metadata.name)
     by_age = sorted(by_name, key=lambda machine: machine.metadata.creation_timestamp or "", reverse=True)
     return sorted(by_age, key=lambda machine: ANNOTATION_REMEDIATE_MACHINE not in machine.metadata.annotations)
 
 
-def _wanted_priority(machine: Machine, order: str, now: datetime) -> float:
+def _priority_by_age(machine: Machine, order: str, now: datetime) -> float:
     if order not in (OLDEST, NEWEST):
         return ANY
     age = _age_priority(machine, now)

@@ -1,4 +1,4 @@
-"""What must hold before a MachineSet makes or replaces a Machine.
+"""The conditions under which a MachineSet may create or replace a Machine.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machineset/machineset_preflight.go.
 """
@@ -28,20 +28,20 @@ _OLDER_MINORS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneState:
-    """What a control plane object says of versions."""
+    """The versions of a control plane object."""
 
     kind: str
     name: str
-    """With its namespace: `default/prod-control-plane`."""
+    """Name with namespace: `default/prod-control-plane`."""
     version: str = ""
-    """`spec.version`; without it no check is made."""
+    """`spec.version`; without it no check is run."""
     status_versions: tuple[str, ...] = ()
-    """What runs, oldest first."""
+    """The running versions, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the checks depend on."""
+    """The input of the checks."""
 
     control_plane: ControlPlaneState
     version: str = ""
@@ -51,7 +51,7 @@ class Circumstances:
     topology_version: str = ""
     """`spec.topology.version` of the Cluster; empty without a topology."""
     upgrade_step: str = ""
-    """The version that the topology is stepping to."""
+    """The next version of the topology's upgrade."""
 
 
 def skipped(text: str) -> frozenset[str]:
@@ -59,34 +59,37 @@ def skipped(text: str) -> frozenset[str]:
     return frozenset(part.strip() for part in text.split(",") if part.strip())
 
 
-def failing(about: Circumstances, skip: Iterable[str] = ()) -> list[str]:
-    """Every check that fails, with its reason; empty when Machines may be made."""
+def failing(circumstances: Circumstances, skip: Iterable[str] = ()) -> list[str]:
+    """Every check that fails, with its reason; empty if Machines may be created."""
     skip = frozenset(skip)
-    plane = about.control_plane
+    plane = circumstances.control_plane
     if ALL in skip or not plane.version:
         return []
-    found: list[tuple[str, str]] = []
+    results: list[tuple[str, str]] = []
     try:
-        wanted = parse_version(plane.version)
-        found.append((CONTROL_PLANE_IS_STABLE, _unstable(about, wanted)))
-        if about.version:
-            own = parse_version(about.version)
-            found.append((KUBERNETES_VERSION_SKEW, _skewed(own, wanted)))
-            found.append((KUBEADM_VERSION_SKEW, _skewed_for_kubeadm(about, own, wanted)))
-            found.append((CONTROL_PLANE_VERSION_SKEW, _not_propagated(about)))
+        desired = parse_version(plane.version)
+        results.append((CONTROL_PLANE_IS_STABLE, _unstable(circumstances, desired)))
+        if circumstances.version:
+            own = parse_version(circumstances.version)
+            results.append((KUBERNETES_VERSION_SKEW, _skewed(own, desired)))
+            results.append((KUBEADM_VERSION_SKEW, _skewed_for_kubeadm(circumstances, own, desired)))
+            results.append((CONTROL_PLANE_VERSION_SKEW, _not_propagated(circumstances)))
     except VersionError as error:
         return [f"versions cannot be compared: {error}"]
-    return [f'{why} ("{check}" preflight check failed)' for check, why in found if why and check not in skip]
+    return [f'{reason} ("{check}" preflight check failed)' for check, reason in results if reason and check not in skip]
 
 
-def _unstable(about: Circumstances, wanted: Version) -> str:
-    plane = about.control_plane
-    if about.topology_version and plane.version not in (about.topology_version, about.upgrade_step):
-        target = about.upgrade_step or about.topology_version
+def _unstable(circumstances: Circumstances, desired: Version) -> str:
+    plane = circumstances.control_plane
+    if circumstances.topology_version and plane.version not in (
+        circumstances.topology_version,
+        circumstances.upgrade_step,
+    ):
+        target = circumstances.upgrade_step or circumstances.topology_version
         return f"{plane.kind} {plane.name} has a pending version upgrade to {target}"
     if not plane.status_versions or not plane.status_versions[0]:
         return f"{plane.kind} {plane.name} is provisioning"
-    if any(is_newer(wanted, parse_version(version)) for version in plane.status_versions):
+    if any(is_newer(desired, parse_version(version)) for version in plane.status_versions):
         return f"{plane.kind} {plane.name} is upgrading"
     return ""
 
@@ -103,8 +106,8 @@ def _skewed(own: Version, plane: Version) -> str:
     return ""
 
 
-def _skewed_for_kubeadm(about: Circumstances, own: Version, plane: Version) -> str:
-    if not about.kubeadm or own.minor == plane.minor:
+def _skewed_for_kubeadm(circumstances: Circumstances, own: Version, plane: Version) -> str:
+    if not circumstances.kubeadm or own.minor == plane.minor:
         return ""
     return (
         f"MachineSet version ({own}) and ControlPlane version ({plane}) do not conform to kubeadm version skew policy"
@@ -112,10 +115,10 @@ def _skewed_for_kubeadm(about: Circumstances, own: Version, plane: Version) -> s
     )
 
 
-def _not_propagated(about: Circumstances) -> str:
-    if not about.topology_version or about.version == about.control_plane.version:
+def _not_propagated(circumstances: Circumstances) -> str:
+    if not circumstances.topology_version or circumstances.version == circumstances.control_plane.version:
         return ""
     return (
-        f"MachineSet version ({about.version}) is not yet the same as the ControlPlane version"
-        f" ({about.control_plane.version}), waiting for version to be propagated to the MachineSet"
+        f"MachineSet version ({circumstances.version}) is not yet the same as the ControlPlane version"
+        f" ({circumstances.control_plane.version}), waiting for version to be propagated to the MachineSet"
     )

@@ -1,4 +1,4 @@
-"""The controller of MachineSets: adopts, replaces, makes and deletes Machines, and hands on what may change in place.
+"""The controller of MachineSets: adopts, replaces, creates and deletes Machines, and updates them in place.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machineset/machineset_controller.go.
 """
@@ -31,29 +31,27 @@ from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.controllers.capi.indexes import MACHINE_SETS_OF_CLUSTER, MACHINES_BY_OWNER, ORPHAN_MACHINES
 from ironbell.controllers.capi.machinedeployment.limits import NoIntOrPercentError, scaled
-from ironbell.controllers.capi.machines import next_stale_s, younger_until_s
+from ironbell.controllers.capi.machines import next_stale_s, owned_template, younger_until_s
 from ironbell.controllers.capi.machineset import desired, scaling, status
 from ironbell.controllers.capi.machineset.desired import Followed
 from ironbell.controllers.capi.machineset.observed import Attached, Observed, observe, of_machine
 from ironbell.controllers.capi.machineset.preflight import Circumstances, ControlPlaneState, failing, skipped
-from ironbell.controllers.capi.machineset.remediation import Rules, Verdict, verdicts
-from ironbell.controllers.capi.names import MACHINE_SET_CONTROLLER
-from ironbell.controllers.capi.remediated import remediation_patch
-from ironbell.controllers.capi.templates import owned_template
+from ironbell.controllers.capi.machineset.remediation import RemediationDecision, Rules, remediation_decisions
+from ironbell.controllers.capi.status import remediation_patch
 from ironbell.kube.decision import Action, Decision, Key, Waiting, delete, do, emit, patch, wait
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.predicates import Predicate, changed
 from ironbell.kube.reconciler import Cache, Declaration, Watch, read_by
 
 ROLL_UP_S: Final = 0.5
-"""How long changes of Machines are gathered before they are counted."""
+"""Time for gathering changes of Machines before they are counted."""
 PREFLIGHT_S: Final = 15.0
 
 
 CLUSTER_CHANGED: Final[Predicate[Cluster]] = changed(
     lambda cluster: (cluster.spec, cluster.metadata.annotations, cluster.status.failure_domains)
 )
-"""Passes changes of a Cluster that bear on its sets of Machines."""
+"""Passes changes of a Cluster that affect its sets of Machines."""
 _DEPLOYMENT_CHANGED: Final[Predicate[MachineDeployment]] = changed(
     lambda deployment: (deployment.metadata.annotations.get(ANNOTATION_REVISION), deployment.spec)
 )
@@ -61,9 +59,9 @@ _DEPLOYMENT_CHANGED: Final[Predicate[MachineDeployment]] = changed(
 
 
 class MachineSetReconciler:
-    """Keeps as many Machines of one template as are wanted."""
+    """Keeps the desired number of Machines of one template."""
 
-    name = MACHINE_SET_CONTROLLER
+    name = "capi-machineset"
     declaration = Declaration(
         MACHINE_SET,
         watches=(
@@ -119,20 +117,20 @@ def _normal(observed: Observed, now: datetime) -> Decision:
     waiting = _blocked(observed, checks) if grows else None
     failed = scaling.failed(observed) if grows and (waiting is None or observed.naming_problem) else None
     change = status.status_change(observed, checks if grows else (), now, failed=failed)
-    judged = verdicts(observed.machines, _rules(observed), checks)
-    actions: list[Action | None] = [change, *_templates(observed), *_in_place(observed), *_remediated(judged, now)]
-    doomed = any(verdict.deletes for verdict in judged)
+    decisions = remediation_decisions(observed.machines, _rules(observed), checks)
+    actions: list[Action | None] = [change, *_templates(observed), *_in_place(observed), *_remediated(decisions, now)]
+    doomed = any(decision.deletes for decision in decisions)
     if grows and waiting is None and not doomed:
         actions += scaling.created(observed)
     elif not grows:
         actions += scaling.deleted(observed, now) if not doomed else []
         actions += scaling.cleaned(observed)
-        actions.append(scaling.noted(observed, observed.next_slot))
-    return do(*actions, waiting=waiting, requeue_after_s=_look_again_s(observed, now, blocked=waiting is not None))
+        actions.append(scaling.used_slots_patch(observed, observed.next_slot))
+    return do(*actions, waiting=waiting, requeue_after_s=_requeue_after_s(observed, now, blocked=waiting is not None))
 
 
 def preflight(observed: Observed) -> list[str]:
-    """Why no Machine may be created now, as far as the Cluster and its control plane are concerned."""
+    """Reasons why no Machine may be created now, as far as the Cluster and its control plane are concerned."""
     machine_set, cluster, plane = observed.machine_set, observed.cluster, observed.control_plane
     if cluster is not None and (stopped := creation_stopped(cluster)):
         return [stopped]
@@ -145,7 +143,7 @@ def preflight(observed: Observed) -> list[str]:
         return []
     if not plane.is_found:
         return [str(plane)]
-    said = ControlPlane.of(plane)
+    control_plane = ControlPlane.of(plane)
     config = machine_set.spec.template.spec.bootstrap.config_ref
     topology = cluster.spec.topology
     return failing(
@@ -153,8 +151,8 @@ def preflight(observed: Observed) -> list[str]:
             ControlPlaneState(
                 plane.reference.kind,
                 f"{plane.namespace}/{plane.reference.name}",
-                said.version,
-                tuple(count.version for count in said.versions),
+                control_plane.version,
+                tuple(count.version for count in control_plane.versions),
             ),
             machine_set.spec.template.spec.version,
             kubeadm=(config.kind, config.api_group) == (KUBEADM_CONFIG_TEMPLATE.kind, KUBEADM_CONFIG_TEMPLATE.group),
@@ -166,7 +164,7 @@ def preflight(observed: Observed) -> list[str]:
 
 
 def _attached(observed: Observed) -> Action | None:
-    """The label of the cluster, and the Cluster as owner of a MachineSet that stands alone."""
+    """Set the label of the cluster, and the Cluster as owner of a MachineSet without a MachineDeployment."""
     machine_set, cluster = observed.machine_set, observed.cluster
     if cluster is None:
         return None
@@ -186,21 +184,23 @@ def _adopted(observed: Observed, machine: Machine) -> list[Action]:
         return []
     owners = with_owner(machine.metadata.owner_references, desired.controlled_by(machine_set))
     change = owners_patch(MACHINE, machine, owners)
-    told = emit(
+    event = emit(
         MACHINE_SET, machine_set, reason="SuccessfulAdopt", message=f'Adopted Machine "{machine.metadata.name}"'
     )
-    return [change, told] if change is not None else []
+    return [change, event] if change is not None else []
 
 
 def _templates(observed: Observed) -> Iterator[Action | None]:
-    """The Cluster as an owner of the templates, so that they move along with it."""
+    """Set the Cluster as an owner of the templates, so that they move along with it."""
     if observed.cluster is not None:
         for external in (observed.infrastructure, observed.bootstrap):
             yield owned_template(observed.cluster, external)
 
 
 def _in_place(observed: Observed) -> Iterator[Action | None]:
-    """What follows the template. The Machine comes last: its metadata say that what it refers to was done."""
+    """Bring Machines in line with the template. A Machine comes last: its metadata mark the objects that it refers to
+    as done.
+    """
     followed = Followed.of(observed.machine_set)
     for attached in observed.attached:
         yield from _clone_changes(followed, attached)
@@ -210,9 +210,9 @@ def _in_place(observed: Observed) -> Iterator[Action | None]:
 
 
 def _is_unread(attached: Attached) -> bool:
-    """Whether what a Machine refers to is about to be known: then its metadata wait for that."""
+    """Return whether an object that a Machine refers to is not cached yet: then the Machine's metadata wait for it."""
     clones = [external for external in _clones(attached) if external is not None]
-    return any(one.problem == "" and not one.is_found and not one.is_missing for one in clones)
+    return any(clone.problem == "" and not clone.is_found and not clone.is_missing for clone in clones)
 
 
 def _clones(attached: Attached) -> tuple[External | None, ...]:
@@ -239,18 +239,18 @@ def _rules(observed: Observed) -> Rules:
     return Rules(not observed.is_current, count, str(limit))
 
 
-def _remediated(judged: Sequence[Verdict], now: datetime) -> Iterator[Action | None]:
-    for verdict in judged:
+def _remediated(decisions: Sequence[RemediationDecision], now: datetime) -> Iterator[Action | None]:
+    for decision in decisions:
         yield remediation_patch(
-            verdict.machine, verdict.reason, verdict.message, verdict.legacy_message, now, deletes=verdict.deletes
+            decision.machine, decision.reason, decision.message, decision.legacy_message, now, deletes=decision.deletes
         )
-    for verdict in judged:
-        if verdict.deletes:
-            yield delete(MACHINE, verdict.machine)
+    for decision in decisions:
+        if decision.deletes:
+            yield delete(MACHINE, decision.machine)
 
 
 def _blocked(observed: Observed, checks: Sequence[str]) -> Waiting | None:
-    """Why no Machine can be made now."""
+    """The reason why no Machine can be created now."""
     if observed.machine_set.metadata.annotations.get(ANNOTATION_DISABLE_MACHINE_CREATE) == "true":
         return Waiting("CreationDisabled", f"annotation {ANNOTATION_DISABLE_MACHINE_CREATE} is true")
     for external in (observed.bootstrap, observed.infrastructure):
@@ -263,7 +263,7 @@ def _blocked(observed: Observed, checks: Sequence[str]) -> Waiting | None:
     return None
 
 
-def _look_again_s(observed: Observed, now: datetime, *, blocked: bool) -> float | None:
+def _requeue_after_s(observed: Observed, now: datetime, *, blocked: bool) -> float | None:
     moments = [next_stale_s(observed.machines, now), younger_until_s(observed.machines, now)]
     if blocked:
         moments.append(PREFLIGHT_S)

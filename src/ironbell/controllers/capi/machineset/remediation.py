@@ -1,4 +1,4 @@
-"""Which unhealthy Machines of a MachineSet are replaced now, and what is told of the others.
+"""The decision which unhealthy Machines of a MachineSet are replaced now, and the conditions of the others.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machineset/machineset_controller.go (reconcileUnhealthyMachines).
 """
@@ -24,12 +24,12 @@ _DELETING: Final = "Machine is deleting"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What becomes of one unhealthy Machine."""
+class RemediationDecision:
+    """The decision about one unhealthy Machine."""
 
     machine: Machine
     reason: str
-    """Of OwnerRemediated; empty if the Machine is well again and the condition goes."""
+    """Reason of OwnerRemediated; empty if the Machine is healthy again and the condition is removed."""
     message: str = ""
     legacy_message: str = ""
 
@@ -40,30 +40,32 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What limits remediation."""
+    """The limits of remediation."""
 
     outdated: bool = False
-    """The MachineSet belongs to a MachineDeployment and is not its current one."""
+    """Whether the MachineSet belongs to a MachineDeployment and is not its current one."""
     max_in_flight: int | None = None
     max_in_flight_text: str = ""
 
 
-def verdicts(machines: Sequence[Machine], rules: Rules, preflight: Sequence[str]) -> list[Verdict]:
-    """What becomes of the Machines that are unhealthy, or were.
+def remediation_decisions(
+    machines: Sequence[Machine], rules: Rules, preflight: Sequence[str]
+) -> list[RemediationDecision]:
+    """Decide about the Machines that are or were unhealthy.
 
     Args:
-        machines: all of the MachineSet.
-        rules: what limits remediation.
+        machines: all Machines of the MachineSet.
+        rules: the limits of remediation.
         preflight: the checks that fail now.
     """
     alive = [machine for machine in machines if not is_deleting(machine)]
-    well = [m for m in alive if is_true(m, "HealthCheckSucceeded") and is_false(m, "OwnerRemediated")]
-    recovered = [Verdict(machine, "") for machine in well]
+    healthy_again = [m for m in alive if is_true(m, "HealthCheckSucceeded") and is_false(m, "OwnerRemediated")]
+    recovered = [RemediationDecision(machine, "") for machine in healthy_again]
     waiting = [machine for machine in alive if is_to_be_remediated(machine)]
     if not waiting:
         return recovered
     if rules.outdated:
-        return recovered + [Verdict(machine, CANNOT_BE_REMEDIATED, _PENDING_ROLLOUT) for machine in waiting]
+        return recovered + [RemediationDecision(machine, CANNOT_BE_REMEDIATED, _PENDING_ROLLOUT) for machine in waiting]
     ordered = to_remediate(waiting)
     room = len(ordered)
     if rules.max_in_flight is not None:
@@ -73,14 +75,18 @@ def verdicts(machines: Sequence[Machine], rules: Rules, preflight: Sequence[str]
         "Waiting because there are already too many remediations in progress"
         f" (spec.strategy.remediation.maxInFlight is {rules.max_in_flight_text})"
     )
-    deferred = [Verdict(machine, DEFERRED, full) for machine in later]
+    deferred = [RemediationDecision(machine, DEFERRED, full) for machine in later]
     if preflight:
         message, legacy = "\n".join(f"* {text}" for text in preflight), "; ".join(preflight)
-        return recovered + deferred + [Verdict(machine, DEFERRED, message, legacy) for machine in now]
-    return recovered + deferred + [Verdict(machine, MACHINE_DELETING, _DELETING) for machine in now]
+        return recovered + deferred + [RemediationDecision(machine, DEFERRED, message, legacy) for machine in now]
+    return recovered + deferred + [RemediationDecision(machine, MACHINE_DELETING, _DELETING) for machine in now]
 
 
 def _in_flight(machine: Machine) -> bool:
-    """Whether it is being deleted to be replaced."""
-    found = find_condition(machine.status.conditions, "OwnerRemediated")
-    return is_deleting(machine) and found is not None and (found.status, found.reason) == ("False", MACHINE_DELETING)
+    """Return whether a Machine is being deleted to be replaced."""
+    condition = find_condition(machine.status.conditions, "OwnerRemediated")
+    return (
+        is_deleting(machine)
+        and condition is not None
+        and (condition.status, condition.reason) == ("False", MACHINE_DELETING)
+    )

@@ -1,7 +1,7 @@
-"""Making and deleting Machines of a MachineSet.
+"""Creation and deletion of a MachineSet's Machines.
 
-A Machine is made in three steps, each under the same name: what bootstraps it, its infrastructure, the Machine. Who is
-interrupted finds what is there already and goes on; what is there and no more needed is deleted.
+A Machine is created in three steps, each under the same name: its bootstrap object, its infrastructure, the Machine.
+After an interruption the existing objects are used; objects that are no longer needed are deleted.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machineset/machineset_controller.go (syncReplicas).
 """
@@ -18,8 +18,8 @@ from ironbell.contract.clusters.external import External
 from ironbell.contract.clusters.propagation import MACHINES_MADE, handed_over
 from ironbell.contract.owners import is_owned_by
 from ironbell.contract.templates import SUFFIX, clone
-from ironbell.controllers.capi.machineset import desired, slots, spread
-from ironbell.controllers.capi.machineset.observed import Observed, Place
+from ironbell.controllers.capi.machineset import desired, spread
+from ironbell.controllers.capi.machineset.observed import Observed, Place, used_slots
 from ironbell.controllers.capi.machineset.order import to_delete
 from ironbell.kube.decision import Action, Create, Fields, MergePatch, create, delete, emit, patch
 from ironbell.kube.finalizers import is_deleting
@@ -27,21 +27,21 @@ from ironbell.kube.finalizers import is_deleting
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Why an attempt to make a Machine came to nothing."""
+    """A failed attempt to create a Machine."""
 
     reason: str
-    """Of the older condition `MachinesCreated`."""
+    """Reason of the v1beta1 condition `MachinesCreated`."""
     message: str
-    what: str = ""
+    object_name: str = ""
 
     @property
-    def told(self) -> str:
-        """All of it in one line."""
-        return f"{self.what} could not be created: {self.message}" if self.what else self.message
+    def full_message(self) -> str:
+        """The failed object and the message."""
+        return f"{self.object_name} could not be created: {self.message}" if self.object_name else self.message
 
 
 def failed(observed: Observed) -> Failed | None:
-    """Why the last attempt to make a Machine came to nothing; None if it did not."""
+    """The last failed attempt to create a Machine; None if it succeeded."""
     if observed.naming_problem:
         return Failed("MachineCreationFailed", observed.naming_problem)
     failure = observed.failure
@@ -57,10 +57,10 @@ def failed(observed: Observed) -> Failed | None:
 
 
 def created(observed: Observed) -> list[Action]:
-    """The actions that make the Machines that are missing."""
+    """The actions that create the missing Machines."""
     machine_set, cluster = observed.machine_set, observed.cluster
     infrastructure, missing = observed.infrastructure, missing_machines(observed)
-    places = [place for place in observed.places if _is_ours(observed, place)][:missing]
+    places = [place for place in observed.places if _is_usable(observed, place)][:missing]
     if cluster is None or infrastructure is None or not places:
         return []
     domains = spread.domains(machine_set, cluster)
@@ -73,21 +73,21 @@ def created(observed: Observed) -> list[Action]:
         bootstrap = _reference(place.bootstrap) if place.bootstrap is not None else None
         actions.append(create(MACHINE, desired.new_machine(machine_set, name, domain, reference, bootstrap)))
         actions.append(emit(MACHINE_SET, machine_set, reason="SuccessfulCreate", message=f'Created Machine "{name}"'))
-    if counted := noted(observed, places[-1].slot.number + 1):
+    if counted := used_slots_patch(observed, places[-1].slot.number + 1):
         actions.append(counted)
     return actions
 
 
-def noted(observed: Observed, used: int) -> MergePatch | None:
-    """The patch that says how many slots are used up; None if it is known."""
-    if used <= slots.used(observed.machine_set):
+def used_slots_patch(observed: Observed, used: int) -> MergePatch | None:
+    """The patch that records the number of used slots; None if it is recorded already."""
+    if used <= used_slots(observed.machine_set):
         return None
     body = {"metadata": {"annotations": {MACHINES_MADE: str(used)}}}
     return patch(MACHINE_SET, observed.machine_set, body, locked=True)
 
 
 def cleaned(observed: Observed) -> Iterator[Action]:
-    """Deletes what was made for Machines that are not needed any more."""
+    """Delete the objects that were created for Machines that are no longer needed."""
     for place in observed.places[missing_machines(observed) :]:
         for external in (place.bootstrap, place.infrastructure):
             if external is not None and external.is_found and not external.is_deleting:
@@ -97,20 +97,20 @@ def cleaned(observed: Observed) -> Iterator[Action]:
 
 
 def deleted(observed: Observed, now: datetime) -> list[Action]:
-    """The actions that delete the Machines that are too many."""
+    """The actions that delete surplus Machines."""
     machine_set, machines = observed.machine_set, observed.machines
     order = machine_set.spec.deletion.order
     spreads = observed.cluster is not None and bool(spread.domains(machine_set, observed.cluster))
     surplus = to_delete(machines, len(machines) - observed.replicas, order, now, spread=spreads)
-    return [action for machine in surplus if not is_deleting(machine) for action in _gone(observed, machine)]
+    return [action for machine in surplus if not is_deleting(machine) for action in _deletion(observed, machine)]
 
 
 def missing_machines(observed: Observed) -> int:
-    """How many Machines are to be made."""
+    """Number of Machines to create."""
     return max(observed.replicas - len(observed.machines) - len(observed.orphans), 0)
 
 
-def _gone(observed: Observed, machine: Machine) -> list[Action]:
+def _deletion(observed: Observed, machine: Machine) -> list[Action]:
     message = f'Deleted Machine "{machine.metadata.name}"'
     return [
         delete(MACHINE, machine),
@@ -118,10 +118,10 @@ def _gone(observed: Observed, machine: Machine) -> list[Action]:
     ]
 
 
-def _is_ours(observed: Observed, place: Place) -> bool:
-    """Whether nothing of somebody else is in the way of a slot."""
-    found = [external for external in (place.infrastructure, place.bootstrap) if external is not None]
-    return all(external.is_missing or (external.is_found and _is_fresh(observed, external)) for external in found)
+def _is_usable(observed: Observed, place: Place) -> bool:
+    """Return whether a slot has no objects of other owners."""
+    objects = [external for external in (place.infrastructure, place.bootstrap) if external is not None]
+    return all(external.is_missing or (external.is_found and _is_fresh(observed, external)) for external in objects)
 
 
 def _is_fresh(observed: Observed, external: External) -> bool:
@@ -153,5 +153,5 @@ def _clone(observed: Observed, template: External, target: External, name: str) 
 
 
 def _reference(external: External) -> Fields:
-    about = external.reference
-    return {"apiGroup": about.api_group, "kind": about.kind, "name": about.name}
+    reference = external.reference
+    return {"apiGroup": reference.api_group, "kind": reference.kind, "name": reference.name}

@@ -1,36 +1,42 @@
-"""Failure domains of workers: Machines are spread over them where that is asked for.
+"""Failure domains of workers: Machines are spread over them on request.
 
-Upstream leaves workers where their template says. With an annotation, a Machine whose template names no domain goes
-where fewest of its MachineSet are, and a MachineSet that shrinks gives up Machines where most are.
+Upstream leaves workers in the domain of their template. With an annotation, a Machine whose template names no domain is
+created where its MachineSet has the fewest, and a MachineSet that shrinks deletes Machines where it has the most.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.contract.clusters.failure_domains import fewest
-from ironbell.controllers.capi.names import ANNOTATION_SPREAD
 from ironbell.kube.finalizers import is_deleting
+
+ANNOTATION_SPREAD: Final = "ironbell.dev/spread-failure-domains"
+"""On a MachineDeployment or MachineSet: spread Machines over these failure domains, or over all if `true`.
+
+On a Machine: its failure domain was chosen for this reason, and does not come from its template.
+"""
 
 
 def domains(machine_set: MachineSet, cluster: Cluster) -> tuple[str, ...]:
-    """The domains to spread over; empty if that is not asked for, or if the template names one."""
-    wanted = machine_set.metadata.annotations.get(ANNOTATION_SPREAD, "")
-    if not wanted or wanted == "false" or machine_set.spec.template.spec.failure_domain:
+    """The domains to spread over; empty without the annotation, or if the template names a domain."""
+    text = machine_set.metadata.annotations.get(ANNOTATION_SPREAD, "")
+    if not text or text == "false" or machine_set.spec.template.spec.failure_domain:
         return ()
     known = sorted(domain.name for domain in cluster.status.failure_domains)
-    if wanted == "true":
+    if text == "true":
         return tuple(known)
-    named = {part.strip() for part in wanted.split(",")}
-    return tuple(name for name in known if name in named)
+    listed = {part.strip() for part in text.split(",")}
+    return tuple(name for name in known if name in listed)
 
 
 def chosen(names: Sequence[str], machines: Iterable[Machine], count: int, *, seed: str) -> list[str]:
-    """The domains of the next `count` Machines, each where fewest are by then; empty texts without domains."""
+    """The domains of the next `count` Machines, each with the fewest by then; empty texts without domains."""
     placed = [machine.spec.failure_domain for machine in machines if not is_deleting(machine)]
     picked: list[str] = []
     for _ in range(count):
@@ -39,7 +45,7 @@ def chosen(names: Sequence[str], machines: Iterable[Machine], count: int, *, see
 
 
 def crowded(machines: Sequence[Machine], order: Sequence[Machine], count: int) -> list[Machine]:
-    """Of Machines equally fit to go, in this order, `count` that leave the others well spread."""
+    """Select `count` of Machines that may equally be deleted, in this order, so that the others stay well spread."""
     sizes = Counter(machine.spec.failure_domain for machine in machines if not is_deleting(machine))
     left = list(order)
     picked: list[Machine] = []

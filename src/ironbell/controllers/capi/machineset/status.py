@@ -31,19 +31,19 @@ from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.decision import Fields, MergePatch
 from ironbell.kube.finalizers import is_deleting
 
-_BY_WHOM = " by MachineSet"
+_OWNER_SUFFIX = " by MachineSet"
 
 
 def status_change(
     observed: Observed, preflight: Sequence[str], now: datetime, *, failed: Failed | None = None
 ) -> MergePatch | None:
-    """The patch that brings the status up to date; None if it is.
+    """The patch that brings the status up to date; None if nothing changes.
 
     Args:
-        observed: what there is.
-        preflight: checks that keep Machines from being made.
+        observed: the input of the decision.
+        preflight: checks that prevent the creation of Machines.
         now: the moment of the decision.
-        failed: why the last attempt to make a Machine came to nothing.
+        failed: the last failed attempt to create a Machine.
     """
     machine_set, machines = observed.machine_set, observed.machines
     counted = [machine for machine in machines if not is_updating(machine)]
@@ -51,11 +51,11 @@ def status_change(
     available = sum(is_true(machine, "Available") for machine in counted)
     conditions = [
         _paused(observed),
-        _scaling_up(observed, [*preflight, *([failed.told] if failed else [])]),
+        _scaling_up(observed, [*preflight, *([failed.full_message] if failed else [])]),
         _scaling_down(observed, now),
         machines_ready(machines, "MachinesReady"),
         machines_up_to_date(machines, "MachinesUpToDate", now),
-        remediating(machines, unhealthy_message(machines, _BY_WHOM)),
+        remediating(machines, unhealthy_message(machines, _OWNER_SUFFIX)),
         _deleting(observed, now),
     ]
     changes: Fields = {
@@ -85,14 +85,14 @@ def status_change(
 
 
 def pause_change(observed: Observed, now: datetime) -> MergePatch | None:
-    """The patch that says whether the MachineSet is paused, and nothing else; None if that is said."""
+    """The patch of the condition Paused alone; None if nothing changes."""
     return status_patch(MACHINE_SET, observed.machine_set, {}, [_paused(observed)], now=now, observe=False)
 
 
 def missing_references(observed: Observed) -> str:
-    """Which templates do not exist; empty if all do."""
-    found = (observed.bootstrap, observed.infrastructure)
-    kinds = [external.reference.kind for external in found if external is not None and external.is_missing]
+    """The message that templates do not exist; empty if all do."""
+    externals = (observed.bootstrap, observed.infrastructure)
+    kinds = [external.reference.kind for external in externals if external is not None and external.is_missing]
     return f"{' and '.join(kinds)} do{'es' if len(kinds) == 1 else ''} not exist" if kinds else ""
 
 
@@ -103,12 +103,12 @@ def _paused(observed: Observed) -> Condition:
 
 
 def _scaling_up(observed: Observed, reasons: Sequence[str]) -> Condition:
-    wanted, current = observed.replicas, len(observed.machines)
+    desired, current = observed.replicas, len(observed.machines)
     missing = missing_references(observed)
-    if current >= wanted:
+    if current >= desired:
         message = f"Scaling up would be blocked because {missing}" if missing else ""
         return Condition(type="ScalingUp", status="False", reason="NotScalingUp", message=message)
-    message = f"Scaling up from {current} to {wanted} replicas"
+    message = f"Scaling up from {current} to {desired} replicas"
     blocked = [*reasons, *([missing] if missing else [])]
     if blocked:
         message += " is blocked because:\n" + "\n".join(f"* {reason}" for reason in blocked)
@@ -116,10 +116,10 @@ def _scaling_up(observed: Observed, reasons: Sequence[str]) -> Condition:
 
 
 def _scaling_down(observed: Observed, now: datetime) -> Condition:
-    wanted, current = observed.replicas, len(observed.machines)
-    if current <= wanted:
+    desired, current = observed.replicas, len(observed.machines)
+    if current <= desired:
         return Condition(type="ScalingDown", status="False", reason="NotScalingDown", message="")
-    message = f"Scaling down from {current} to {wanted} replicas{_stale(observed, now)}"
+    message = f"Scaling down from {current} to {desired} replicas{_stale(observed, now)}"
     return Condition(type="ScalingDown", status="True", reason="ScalingDown", message=message)
 
 
@@ -140,22 +140,22 @@ def _stale(observed: Observed, now: datetime) -> str:
 def _legacy(
     observed: Observed, preflight: Sequence[str], failed: Failed | None, ready: int
 ) -> list[LegacyCondition | None]:
-    """Conditions of version v1beta1, the summary aside."""
-    wanted, current = observed.replicas, len(observed.machines)
-    found: list[LegacyCondition | None] = []
-    if current < wanted:
-        message = f"Scaling up MachineSet to {wanted} replicas (actual {current})"
-        found.append(legacy_false("Resized", "ScalingUp", WARNING, message))
-    elif current > wanted:
-        message = f"Scaling down MachineSet to {wanted} replicas (actual {current})"
-        found.append(legacy_false("Resized", "ScalingDown", WARNING, message))
+    """Conditions of version v1beta1, except for the summary."""
+    desired, current = observed.replicas, len(observed.machines)
+    conditions: list[LegacyCondition | None] = []
+    if current < desired:
+        message = f"Scaling up MachineSet to {desired} replicas (actual {current})"
+        conditions.append(legacy_false("Resized", "ScalingUp", WARNING, message))
+    elif current > desired:
+        message = f"Scaling down MachineSet to {desired} replicas (actual {current})"
+        conditions.append(legacy_false("Resized", "ScalingDown", WARNING, message))
     elif ready == current:
-        found.append(legacy_true("Resized"))
+        conditions.append(legacy_true("Resized"))
     if preflight:
-        found.append(legacy_false("MachinesCreated", "PreflightCheckFailed", ERROR, "; ".join(preflight)))
+        conditions.append(legacy_false("MachinesCreated", "PreflightCheckFailed", ERROR, "; ".join(preflight)))
     elif failed is not None:
-        found.append(legacy_false("MachinesCreated", failed.reason, ERROR, failed.message))
-    elif current >= wanted:
-        found.append(legacy_true("MachinesCreated"))
-    found.append(legacy_machines_ready(observed.machines, "MachinesReady"))
-    return found
+        conditions.append(legacy_false("MachinesCreated", failed.reason, ERROR, failed.message))
+    elif current >= desired:
+        conditions.append(legacy_true("MachinesCreated"))
+    conditions.append(legacy_machines_ready(observed.machines, "MachinesReady"))
+    return conditions

@@ -1,11 +1,11 @@
-"""What is applied to an object, and whether that changes anything.
+"""The decision to write an object of a topology, and the content to write.
 
-Fields are written by server-side apply, so that a field which the topology no longer has goes, and fields of others
-stay. Whether a write is needed at all is decided without asking the server: an annotation holds a digest of what was
-applied last. If it is the same and all of it is still there, nothing is written.
+Fields are written by server-side apply: a field that the topology no longer has is removed, and fields of other owners
+stay. The decision to write needs no request: an annotation holds a digest of the content that was applied last. If the
+digest is the same and the object still has all of the content, nothing is written.
 
-A template is not changed but replaced when its content changes. There the digest decides alone: what a server has
-added to the content, or has refused to store, must not replace templates for ever.
+A template is not changed but replaced when its content changes. For a template the digest alone decides: content that a
+server has added, or does not store, must not cause replacements for ever.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/structuredmerge (which fields are applied).
 Upstream compares by a dry run.
@@ -27,14 +27,16 @@ from ironbell.kube.decision import Fields
 ANNOTATION_APPLIED: Final = "ironbell.dev/topology-applied"
 """On every object of a topology: digests of the metadata and the spec that were applied last."""
 ANNOTATION_REPLACES: Final = "ironbell.dev/topology-replaces"
-"""On a template of the control plane: name of the one that it replaces, and that goes when this one is in use."""
+"""On a template of the control plane: name of the template that it replaces, which is deleted once this template is in
+use.
+"""
 
 _ENDPOINT: Final = ("spec", "controlPlaneEndpoint")
 _LENGTH: Final = 16
 
 
 class Change(Enum):
-    """What applying an intent would do."""
+    """The part of an object that applying an intent would change."""
 
     NONE = "none"
     METADATA = "metadata"
@@ -42,7 +44,7 @@ class Change(Enum):
 
 
 def intent(obj: Fields) -> Fields:
-    """What is applied for a desired object: only fields that a topology decides, and the digests of them."""
+    """The content to apply for a desired object: only fields that a topology decides, and their digests."""
     metadata = obj["metadata"]
     kept: Fields = {
         name: metadata[name]
@@ -53,7 +55,7 @@ def intent(obj: Fields) -> Fields:
     if "spec" in obj:
         body["spec"] = obj["spec"]
     for name, empty in (("host", ""), ("port", 0)):
-        # Zero values that a template was stored with are nobody's opinion: providers fill them in.
+        # Zero values in a stored template are defaults, and infrastructure providers set these fields.
         if find(body, (*_ENDPOINT, name)) == empty:
             body = without(body, (*_ENDPOINT, name))
     return put(
@@ -61,60 +63,62 @@ def intent(obj: Fields) -> Fields:
     )
 
 
-def change(live: Mapping[str, Any], wanted: Fields, *, is_template: bool = False) -> Change:
-    """What applying an intent to an object would change."""
-    if (kind_of(live), group_version(live)[0]) != (kind_of(wanted), group_version(wanted)[0]):
+def change(live: Mapping[str, Any], desired: Fields, *, is_template: bool = False) -> Change:
+    """Return the part of an object that applying an intent would change."""
+    if (kind_of(live), group_version(live)[0]) != (kind_of(desired), group_version(desired)[0]):
         return Change.SPEC
-    before = metadata_of(live, "annotations").get(ANNOTATION_APPLIED, "").partition("-")
-    now = metadata_of(wanted, "annotations")[ANNOTATION_APPLIED].partition("-")
-    have, want = live.get("spec"), wanted.get("spec")
-    is_same = before[2] == now[2]
+    applied = metadata_of(live, "annotations").get(ANNOTATION_APPLIED, "").partition("-")
+    new = metadata_of(desired, "annotations")[ANNOTATION_APPLIED].partition("-")
+    live_spec, desired_spec = live.get("spec"), desired.get("spec")
+    is_same = applied[2] == new[2]
     if is_template:
-        is_known = bool(before[2])
-        replaced = not is_same and not (covers(have, want) and (not is_known or covers(want, have)))
+        is_known = bool(applied[2])
+        replaced = not is_same and not (
+            covers(live_spec, desired_spec) and (not is_known or covers(desired_spec, live_spec))
+        )
         if replaced:
             return Change.SPEC
-    elif not is_same or not covers(have, want):
+    elif not is_same or not covers(live_spec, desired_spec):
         return Change.SPEC
-    if not is_same or before[0] != now[0] or not _has_metadata(live, wanted):
+    if not is_same or applied[0] != new[0] or not _has_metadata(live, desired):
         return Change.METADATA
     return Change.NONE
 
 
-def covers(live: Any, wanted: Any) -> bool:
-    """Whether everything wanted is there; what is empty need not be there at all.
+def covers(live: Any, desired: Any) -> bool:
+    """Return whether an object has everything that is desired; an empty value may be missing.
 
-    Objects of older versions pass through conversions, which write some things in another way than they were applied:
-    references name the version in use today, and durations have one form.
+    Objects of older versions pass through conversions, which change the form of some values: references name the
+    version in use today, and durations have one form.
     """
-    if isinstance(wanted, Mapping):
+    if isinstance(desired, Mapping):
         if not isinstance(live, Mapping):
-            return live is None and all(covers(None, value) for value in wanted.values())
-        is_reference = "kind" in wanted
+            return live is None and all(covers(None, value) for value in desired.values())
+        is_reference = "kind" in desired
         return all(
             (is_reference and name == "apiVersion" and _is_same_group(live.get(name), value))
             or covers(live.get(name), value)
-            for name, value in wanted.items()
+            for name, value in desired.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         if not isinstance(live, list):
-            return live is None and not wanted
-        rest = iter(live)
-        return all(any(covers(held, value) for held in rest) for value in wanted)
+            return live is None and not desired
+        remaining = iter(live)
+        return all(any(covers(element, value) for element in remaining) for value in desired)
     if live is None:
-        return wanted is None or wanted == ""
-    if isinstance(wanted, str) and isinstance(live, str):
-        return live == wanted or _is_same_duration(live, wanted)
-    return bool(live == wanted) and isinstance(live, bool) == isinstance(wanted, bool)
+        return desired is None or desired == ""
+    if isinstance(desired, str) and isinstance(live, str):
+        return live == desired or _is_same_duration(live, desired)
+    return bool(live == desired) and isinstance(live, bool) == isinstance(desired, bool)
 
 
-def _is_same_group(live: Any, wanted: Any) -> bool:
-    return isinstance(live, str) and isinstance(wanted, str) and live.rpartition("/")[0] == wanted.rpartition("/")[0]
+def _is_same_group(live: Any, desired: Any) -> bool:
+    return isinstance(live, str) and isinstance(desired, str) and live.rpartition("/")[0] == desired.rpartition("/")[0]
 
 
-def _is_same_duration(live: str, wanted: str) -> bool:
+def _is_same_duration(live: str, desired: str) -> bool:
     try:
-        return parse_duration(live) == parse_duration(wanted)
+        return parse_duration(live) == parse_duration(desired)
     except DurationError:
         return False
 
@@ -128,12 +132,12 @@ def _metadata_digest(body: Fields) -> str:
     return digest({name: value for name, value in body["metadata"].items() if name not in ("name", "namespace")})
 
 
-def _has_metadata(live: Mapping[str, Any], wanted: Fields) -> bool:
+def _has_metadata(live: Mapping[str, Any], desired: Fields) -> bool:
     for name in ("labels", "annotations"):
-        have = metadata_of(live, name)
-        if any(have.get(key) != value for key, value in metadata_of(wanted, name).items()):
+        live_texts = metadata_of(live, name)
+        if any(live_texts.get(key) != value for key, value in metadata_of(desired, name).items()):
             return False
-    owners = find(wanted, ("metadata", "ownerReferences"))
-    have_owners = find(live, ("metadata", "ownerReferences"))
-    held = have_owners if isinstance(have_owners, list) else []
-    return owners is MISSING or all(any(covers(one, owner) for one in held) for owner in owners)
+    owners = find(desired, ("metadata", "ownerReferences"))
+    live_owners = find(live, ("metadata", "ownerReferences"))
+    existing = live_owners if isinstance(live_owners, list) else []
+    return owners is MISSING or all(any(covers(reference, owner) for reference in existing) for owner in owners)

@@ -1,4 +1,4 @@
-"""The controller of ClusterClasses: owns their templates, and tells their variables.
+"""The controller of ClusterClasses: owns their templates, and publishes their variables.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterclass.
 """
@@ -29,7 +29,7 @@ from ironbell.contract.conditions.legacy import (
     set_legacy,
 )
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.controllers.capi.topology.desired.objects import told
+from ironbell.controllers.capi.topology.desired.objects import without_empty
 from ironbell.controllers.capi.topology.patches.engine import INLINE
 from ironbell.controllers.capi.topology.plain import put
 from ironbell.kube.decision import Action, Decision, Fields, Key, MergePatch, do, patch_status, wait
@@ -46,7 +46,7 @@ REF_VERSIONS: Final = "RefVersionsUpToDate"
 
 @dataclass(frozen=True, slots=True)
 class Referred:
-    """A template of a class: as it was found, and the apiVersion that references to it should have."""
+    """A template of a class as observed, and the apiVersion that references to it should have."""
 
     reference: TemplateReference
     external: External
@@ -66,7 +66,7 @@ class Observed:
 
 
 class ClusterClassReconciler:
-    """Makes a class ready for use."""
+    """Prepares a class for use."""
 
     name = CLUSTER_CLASS_CONTROLLER
     declaration = Declaration(CLUSTER_CLASS, watches=(DEFINITIONS,), indexes=(BY_GROUP_KIND,))
@@ -81,25 +81,27 @@ class ClusterClassReconciler:
     def decide(self, observed: Observed, now: datetime) -> Decision:
         class_ = observed.cluster_class
         if is_paused(class_):
-            said = paused_condition(CLUSTER_CLASS.kind, class_)
-            return wait("Paused", said.message, _status(class_, [said], [], now))
-        missing = [one.external for one in observed.templates if not one.external.is_found]
-        actions: list[Action | None] = [_owned(class_, one.external) for one in observed.templates]
-        not_listed = [one for one in missing if one.state is State.UNKNOWN and not one.problem]
+            paused = paused_condition(CLUSTER_CLASS.kind, class_)
+            return wait("Paused", paused.message, _status(class_, [paused], [], now))
+        missing = [template.external for template in observed.templates if not template.external.is_found]
+        actions: list[Action | None] = [_owned(class_, template.external) for template in observed.templates]
+        not_listed = [template for template in missing if template.state is State.UNKNOWN and not template.problem]
         if not_listed:
             return wait("TemplatesNotListed", str(not_listed[0]), *actions)
-        why = external_parts(class_)
+        problem = external_parts(class_)
         conditions = [
             paused_condition(CLUSTER_CLASS.kind, class_),
-            _variables_condition(why),
+            _variables_condition(problem),
             _versions_condition(observed.templates, missing),
         ]
-        legacy = [_legacy_variables(why), _legacy_versions(conditions[-1])]
-        is_complete = not missing and not why
-        told = _status(class_, conditions, legacy, now, variables=None if why else _variables(class_), done=is_complete)
+        legacy = [_legacy_variables(problem), _legacy_versions(conditions[-1])]
+        is_complete = not missing and not problem
+        status = _status(
+            class_, conditions, legacy, now, variables=None if problem else _variables(class_), done=is_complete
+        )
         if missing:
-            return wait("TemplateNotFound", "; ".join(map(str, missing)), *actions, told)
-        return wait(DISCOVERY_FAILED, why, *actions, told) if why else do(*actions, told)
+            return wait("TemplateNotFound", "; ".join(map(str, missing)), *actions, status)
+        return wait(DISCOVERY_FAILED, problem, *actions, status) if problem else do(*actions, status)
 
 
 def references_of(class_: ClusterClass) -> Iterator[TemplateReference]:
@@ -118,13 +120,13 @@ def references_of(class_: ClusterClass) -> Iterator[TemplateReference]:
 
 
 def external_parts(class_: ClusterClass) -> str:
-    """Why a class cannot be used because of runtime extensions that it names; empty if it names none."""
-    named = [f"spec.patches[{one.name}].external" for one in class_.spec.patches if one.external is not None]
+    """The reason why a class cannot be used: it names runtime extensions; empty if it names none."""
+    fields = [f"spec.patches[{patch.name}].external" for patch in class_.spec.patches if patch.external is not None]
     if class_.spec.upgrade.external.generate_upgrade_plan_extension:
-        named.append("spec.upgrade.external")
-    if not named:
+        fields.append("spec.upgrade.external")
+    if not fields:
         return ""
-    return f"runtime extensions are not supported: remove {', '.join(named)}, or write the patches inline"
+    return f"runtime extensions are not supported: remove {', '.join(fields)}, or write the patches inline"
 
 
 def _referred(cache: Cache, reference: TemplateReference, namespace: str) -> Referred:
@@ -144,41 +146,41 @@ def _owned(class_: ClusterClass, external: External) -> MergePatch | None:
 def _variables(class_: ClusterClass) -> list[Fields]:
     return [
         {
-            "name": one.name,
+            "name": variable.name,
             "definitionsConflict": False,
             "definitions": [
-                told(
+                without_empty(
                     {
                         "from": INLINE,
-                        "required": bool(one.required_),
-                        "deprecatedV1Beta1Metadata": to_builtin(one.deprecated_v1beta1_metadata),
-                        "schema": to_builtin(one.schema),
+                        "required": bool(variable.required_),
+                        "deprecatedV1Beta1Metadata": to_builtin(variable.deprecated_v1beta1_metadata),
+                        "schema": to_builtin(variable.schema),
                     }
                 )
             ],
         }
-        for one in sorted(class_.spec.variables, key=lambda one: one.name)
+        for variable in sorted(class_.spec.variables, key=lambda variable: variable.name)
     ]
 
 
-def _variables_condition(why: str) -> Condition:
-    if why:
-        message = f"VariableDiscovery failed: {why}"
+def _variables_condition(problem: str) -> Condition:
+    if problem:
+        message = f"VariableDiscovery failed: {problem}"
         return Condition(type=VARIABLES_READY, status="False", reason=DISCOVERY_FAILED, message=message)
     return Condition(type=VARIABLES_READY, status="True", reason=VARIABLES_READY)
 
 
 def _versions_condition(templates: Sequence[Referred], missing: Sequence[External]) -> Condition:
     if missing:
-        said = "; ".join(map(str, missing))
-        return Condition(type=REF_VERSIONS, status="Unknown", reason="InternalError", message=said)
-    outdated = [one for one in templates if one.is_outdated]
+        message = "; ".join(map(str, missing))
+        return Condition(type=REF_VERSIONS, status="Unknown", reason="InternalError", message=message)
+    outdated = [template for template in templates if template.is_outdated]
     if not outdated:
         return Condition(type=REF_VERSIONS, status="True", reason=REF_VERSIONS)
     lines = [
-        f"* {one.reference.kind} {one.reference.name}: current: {_version(one.reference.api_version)},"
-        f" latest: {_version(one.newest)}"
-        for one in outdated
+        f"* {template.reference.kind} {template.reference.name}: current: {_version(template.reference.api_version)},"
+        f" latest: {_version(template.newest)}"
+        for template in outdated
     ]
     message = "\n".join(["The following templateRefs are not using the latest apiVersion:", *lines])
     return Condition(type=REF_VERSIONS, status="False", reason="RefVersionsNotUpToDate", message=message)
@@ -188,9 +190,9 @@ def _version(text: str) -> str:
     return text.rpartition("/")[2]
 
 
-def _legacy_variables(why: str) -> LegacyCondition:
-    if why:
-        return legacy_false(VARIABLES_RECONCILED, DISCOVERY_FAILED, ERROR, f"VariableDiscovery failed: {why}")
+def _legacy_variables(problem: str) -> LegacyCondition:
+    if problem:
+        return legacy_false(VARIABLES_RECONCILED, DISCOVERY_FAILED, ERROR, f"VariableDiscovery failed: {problem}")
     return legacy_true(VARIABLES_RECONCILED)
 
 
@@ -211,7 +213,7 @@ def _status(
     variables: Sequence[Fields] | None = None,
     done: bool = False,
 ) -> MergePatch | None:
-    """The patch of the status; None if nothing changes. What a class observed it says only when all is well."""
+    """The patch of the status; None if nothing changes. `done` sets the observed generation."""
     old: Fields = to_builtin(class_.status)
     held = list(conditions_of(class_))
     for condition in conditions:
@@ -219,8 +221,8 @@ def _status(
     new = put(old, to_builtin(held), ("conditions",))
     if legacy:
         older = list(legacy_conditions(class_))
-        for one in legacy:
-            older = set_legacy(older, one, now=now)
+        for legacy_condition in legacy:
+            older = set_legacy(older, legacy_condition, now=now)
         new = put(new, to_builtin(older), ("deprecated", "v1beta1", "conditions"))
     if variables is not None and (variables or "variables" in old):
         new = put(new, list(variables), ("variables",))

@@ -1,4 +1,4 @@
-"""The whole computation: from a Cluster, its class and what there is to everything that there is to be.
+"""The whole computation: the desired objects of a topology, from a Cluster, its class and the current objects.
 
 Source: kubernetes-sigs/cluster-api: exp/topology/desiredstate/desired_state.go (Generate, computeCluster).
 """
@@ -20,34 +20,33 @@ from ironbell.controllers.capi.topology import names
 from ironbell.controllers.capi.topology.current import Current, CurrentWorker, names_of
 from ironbell.controllers.capi.topology.desired import healthchecks
 from ironbell.controllers.capi.topology.desired.controlplane import control_plane
-from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired
-from ironbell.controllers.capi.topology.desired.objects import copy_of, made_from, owned_labels
-from ironbell.controllers.capi.topology.desired.versions import Versions, WantedWorker, next_versions
-from ironbell.controllers.capi.topology.desired.workers import HeldNames, machine_deployment, machine_pool
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, TopologyError
+from ironbell.controllers.capi.topology.desired.objects import clone_of, copy_of, owned_labels
+from ironbell.controllers.capi.topology.desired.versions import DesiredWorker, Versions, next_versions
+from ironbell.controllers.capi.topology.desired.workers import ExistingNames, machine_deployment, machine_pool
 from ironbell.controllers.capi.topology.patches.engine import Context, with_patches
 from ironbell.controllers.capi.topology.variables import values
-from ironbell.controllers.capi.topology.variables.schemas import Schemas
+from ironbell.controllers.capi.topology.variables.values import Schemas
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The outcome."""
+    """The result of the computation."""
 
     cluster: Cluster
-    """With the defaults of its variables."""
+    """The Cluster with the defaults of its variables."""
     labels: dict[str, str]
     annotations: dict[str, str]
-    """Of the Cluster, as they are to be."""
+    """Desired annotations of the Cluster."""
     versions: Versions
     desired: Desired
 
 
 def compute(cluster: Cluster, blueprint: Blueprint, current: Current, schemas: Schemas) -> Computed:
-    """Everything that the topology is to have now.
+    """Compute everything that the topology needs now.
 
     Raises:
-        TopologyError: something has to be changed first.
+        TopologyError: the Cluster, its class or a referred object has to be changed first.
     """
     cluster = _with_variables(cluster, blueprint, schemas)
     versions = _versions(cluster, blueprint, current)
@@ -67,25 +66,25 @@ def _with_variables(cluster: Cluster, blueprint: Blueprint, schemas: Schemas) ->
     topology = values.with_defaults(cluster.spec.topology, definitions, schemas)
     problems = values.problems(topology, None, definitions, schemas)
     if problems:
-        shown = ", ".join(map(str, problems))
-        listed = f"[{shown}]" if len(problems) > 1 else shown
-        raise TopologyError(f'{CLUSTER.kind}.{CLUSTER.group} "{cluster.metadata.name}" is invalid: {listed}')
+        listed = ", ".join(map(str, problems))
+        message = f"[{listed}]" if len(problems) > 1 else listed
+        raise TopologyError(f'{CLUSTER.kind}.{CLUSTER.group} "{cluster.metadata.name}" is invalid: {message}')
     return msgspec.structs.replace(cluster, spec=msgspec.structs.replace(cluster.spec, topology=topology))
 
 
 def _versions(cluster: Cluster, blueprint: Blueprint, current: Current) -> Versions:
     topology = cluster.spec.topology
 
-    def wanted(one: MachineDeploymentTopology | MachinePoolTopology) -> WantedWorker:
-        return WantedWorker(one.name, one.metadata.annotations)
+    def desired(worker: MachineDeploymentTopology | MachinePoolTopology) -> DesiredWorker:
+        return DesiredWorker(worker.name, worker.metadata.annotations)
 
     return next_versions(
         topology.version,
         current.plane,
-        [wanted(one) for one in topology.workers.machine_deployments],
-        {name: one.running for name, one in current.deployments.items()},
-        [wanted(one) for one in topology.workers.machine_pools],
-        {name: one.running for name, one in current.pools.items()},
+        [desired(worker) for worker in topology.workers.machine_deployments],
+        {name: worker.running for name, worker in current.deployments.items()},
+        [desired(worker) for worker in topology.workers.machine_pools],
+        {name: worker.running for name, worker in current.pools.items()},
         concurrency=_concurrency(cluster),
         allowed=blueprint.cluster_class.spec.kubernetes_versions,
     )
@@ -107,13 +106,13 @@ def _cluster_metadata(cluster: Cluster, versions: Versions) -> tuple[dict[str, s
 def _desired(cluster: Cluster, blueprint: Blueprint, current: Current, versions: Versions) -> Desired:
     infrastructure_name, plane_name = names_of(cluster, blueprint)
     controlling = owner_reference(CLUSTER, cluster, controller=True)
-    infrastructure = made_from(blueprint.infrastructure_cluster, cluster, infrastructure_name, owner=controlling)
+    infrastructure = clone_of(blueprint.infrastructure_cluster, cluster, infrastructure_name, owner=controlling)
     machine = None
     if blueprint.control_plane_machine is not None:
-        held = current.control_plane_machine
+        existing = current.control_plane_machine
         name = (
-            held.metadata.name
-            if held is not None
+            existing.metadata.name
+            if existing is not None
             else names.template_name(f"{cluster.metadata.name}-", cluster, "control plane machines", "")
         )
         machine = copy_of(blueprint.control_plane_machine, cluster, name, owner=owner_reference(CLUSTER, cluster))
@@ -135,24 +134,30 @@ def _desired(cluster: Cluster, blueprint: Blueprint, current: Current, versions:
             machine_deployment(
                 blueprint,
                 cluster,
-                one,
-                versions.deployments.versions[one.name],
-                _held(current.deployments.get(one.name)),
+                worker,
+                versions.deployments.versions[worker.name],
+                _existing_names(current.deployments.get(worker.name)),
             )
-            for one in topology.workers.machine_deployments
+            for worker in topology.workers.machine_deployments
         ),
         pools=tuple(
-            machine_pool(blueprint, cluster, one, versions.pools.versions[one.name], _held(current.pools.get(one.name)))
-            for one in topology.workers.machine_pools
+            machine_pool(
+                blueprint,
+                cluster,
+                worker,
+                versions.pools.versions[worker.name],
+                _existing_names(current.pools.get(worker.name)),
+            )
+            for worker in topology.workers.machine_pools
         ),
     )
 
 
-def _held(worker: CurrentWorker[Any] | None) -> HeldNames:
+def _existing_names(worker: CurrentWorker[Any] | None) -> ExistingNames:
     if worker is None:
-        return HeldNames()
+        return ExistingNames()
     bootstrap, infrastructure = worker.bootstrap, worker.infrastructure
-    return HeldNames(
+    return ExistingNames(
         worker.obj.metadata.name,
         "" if bootstrap is None else bootstrap.metadata.name,
         "" if infrastructure is None else infrastructure.metadata.name,

@@ -1,4 +1,4 @@
-"""What a topology has now.
+"""The current objects of a topology.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/current_state.go, internal/topology/check.
 """
@@ -24,9 +24,8 @@ from ironbell.contract.clusters.external import External
 from ironbell.contract.clusters.references import ObjectReference
 from ironbell.controllers.capi.topology import names
 from ironbell.controllers.capi.topology.changes import ANNOTATION_REPLACES
-from ironbell.controllers.capi.topology.desired.model import Blueprint, WorkerTemplates
+from ironbell.controllers.capi.topology.desired.model import Blueprint, TopologyError, WorkerTemplates
 from ironbell.controllers.capi.topology.desired.versions import RunningWorker
-from ironbell.controllers.capi.topology.errors import TopologyError
 from ironbell.controllers.capi.topology.indexes import DEPLOYMENTS, MACHINES, POOLS, joined
 from ironbell.controllers.capi.topology.reading import read_owned
 from ironbell.kube.finalizers import is_deleting
@@ -37,7 +36,7 @@ W = TypeVar("W", MachineDeployment, MachinePool)
 
 @dataclass(frozen=True, slots=True)
 class CurrentWorker(Generic[W]):
-    """A MachineDeployment or MachinePool that is there."""
+    """An existing MachineDeployment or MachinePool."""
 
     obj: W
     is_upgrading: bool
@@ -52,13 +51,13 @@ class CurrentWorker(Generic[W]):
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """Everything that a topology has."""
+    """All existing objects of a topology."""
 
     infrastructure_cluster: Unstructured | None = None
     control_plane: External | None = None
     control_plane_machine: Unstructured | None = None
-    control_plane_machine_before: Unstructured | None = None
-    """The template that this one has replaced, if it is still there."""
+    replaced_control_plane_machine: Unstructured | None = None
+    """The template that `control_plane_machine` has replaced, if it still exists."""
     control_plane_health_check: MachineHealthCheck | None = None
     deployments: Mapping[str, CurrentWorker[MachineDeployment]] = field(default_factory=dict)
     """By name in the topology."""
@@ -70,18 +69,18 @@ class Current:
 
 
 def read_current(cache: Cache, cluster: Cluster, blueprint: Blueprint) -> Current:
-    """What is there.
+    """Read the current objects from the cache.
 
     Raises:
-        NotYetError: something has not been listed yet.
-        TopologyError: something that is referred to is missing, or not the topology's.
+        NotYetError: a kind has not been listed yet.
+        TopologyError: a referred object is missing, or does not belong to the topology.
     """
     spec, namespace, by = cluster.spec, cluster.metadata.namespace, f"Cluster {'/'.join(cluster.key)}"
     infrastructure = read_owned(
         cache,
         _reference(spec.infrastructure_ref, blueprint, cluster, is_plane=False),
         namespace,
-        blueprint.infrastructure_cluster.kind_made,
+        blueprint.infrastructure_cluster.clone_kind,
         needed=bool(spec.infrastructure_ref.name),
         by=by,
     )
@@ -89,20 +88,20 @@ def read_current(cache: Cache, cluster: Cluster, blueprint: Blueprint) -> Curren
         cache,
         _reference(spec.control_plane_ref, blueprint, cluster, is_plane=True),
         namespace,
-        blueprint.control_plane.kind_made,
+        blueprint.control_plane.clone_kind,
         needed=bool(spec.control_plane_ref.name),
         by=by,
     )
-    machine = before = check = None
+    machine = replaced = check = None
     if plane is not None:
         if blueprint.control_plane_machine is not None:
-            machine, before = _plane_machines(cache, plane, blueprint.control_plane_machine.kind)
+            machine, replaced = _plane_machines(cache, plane, blueprint.control_plane_machine.kind)
         check = _health_check(cache, namespace, plane.reference.name)
     return Current(
         infrastructure_cluster=None if infrastructure is None else infrastructure.obj,
         control_plane=plane,
         control_plane_machine=machine,
-        control_plane_machine_before=before,
+        replaced_control_plane_machine=replaced,
         control_plane_health_check=check,
         deployments=_deployments(cache, cluster, blueprint),
         pools=_pools(cache, cluster, blueprint),
@@ -116,108 +115,108 @@ def _plane_machines(
     reference = ControlPlane.of(plane).infrastructure_template
     if reference is None:
         return None, None
-    found = read_owned(cache, reference, plane.namespace, kind, needed=True, by=str(plane))
-    machine = None if found is None else found.obj
+    external = read_owned(cache, reference, plane.namespace, kind, needed=True, by=str(plane))
+    machine = None if external is None else external.obj
     name = "" if machine is None else machine.metadata.annotations.get(ANNOTATION_REPLACES, "")
     if not name or name == reference.name:
         return machine, None
     replaced = ObjectReference(reference.api_group, reference.kind, name)
-    before = read_owned(cache, replaced, plane.namespace, kind, needed=False, by=str(plane))
-    return machine, None if before is None else before.obj
+    old_template = read_owned(cache, replaced, plane.namespace, kind, needed=False, by=str(plane))
+    return machine, None if old_template is None else old_template.obj
 
 
 def names_of(cluster: Cluster, blueprint: Blueprint) -> tuple[str, str]:
     """Names of infrastructure cluster and control plane.
 
     Raises:
-        TopologyError: a naming template gives no name.
+        TopologyError: a naming template does not render a name.
     """
-    spec, held = blueprint.cluster_class.spec, cluster.spec
-    infrastructure = held.infrastructure_ref.name or names.named(
+    spec, reference = blueprint.cluster_class.spec, cluster.spec
+    infrastructure = reference.infrastructure_ref.name or names.named(
         spec.infrastructure.naming.template or names.CLUSTER_OBJECT, cluster, "infrastructure cluster"
     )
-    plane = held.control_plane_ref.name or names.named(
+    plane = reference.control_plane_ref.name or names.named(
         spec.control_plane.naming.template or names.CLUSTER_OBJECT, cluster, "control plane"
     )
     return infrastructure, plane
 
 
 def _reference(
-    held: ContractVersionedObjectReference, blueprint: Blueprint, cluster: Cluster, *, is_plane: bool
+    reference: ContractVersionedObjectReference, blueprint: Blueprint, cluster: Cluster, *, is_plane: bool
 ) -> ObjectReference:
     """The reference that the Cluster has, or will have."""
-    if held.name:
-        return ObjectReference(held.api_group, held.kind, held.name)
-    kind = (blueprint.control_plane if is_plane else blueprint.infrastructure_cluster).kind_made
+    if reference.name:
+        return ObjectReference(reference.api_group, reference.kind, reference.name)
+    kind = (blueprint.control_plane if is_plane else blueprint.infrastructure_cluster).clone_kind
     return ObjectReference(kind.group, kind.kind, names_of(cluster, blueprint)[is_plane])
 
 
 def _deployments(cache: Cache, cluster: Cluster, blueprint: Blueprint) -> dict[str, CurrentWorker[MachineDeployment]]:
     namespace, name = cluster.key
-    classes = {one.name: one.class_ for one in cluster.spec.topology.workers.machine_deployments}
-    found: dict[str, CurrentWorker[MachineDeployment]] = {}
-    for one in cache.indexed(DEPLOYMENTS, joined(namespace, name)):
-        topology_name = _topology_name(one, LABEL_TOPOLOGY_DEPLOYMENT_NAME, found, "MachineDeployment")
+    classes = {worker.name: worker.class_ for worker in cluster.spec.topology.workers.machine_deployments}
+    deployments: dict[str, CurrentWorker[MachineDeployment]] = {}
+    for deployment in cache.indexed(DEPLOYMENTS, joined(namespace, name)):
+        topology_name = _topology_name(deployment, LABEL_TOPOLOGY_DEPLOYMENT_NAME, deployments, "MachineDeployment")
         templates = blueprint.deployments.get(classes.get(topology_name, ""))
         bootstrap = infrastructure = None
-        if not is_deleting(one) and templates is not None:
-            bootstrap, infrastructure = _parts(cache, one, templates, made=False)
-        found[topology_name] = CurrentWorker(
-            one,
-            _is_upgrading(one, cache.indexed(MACHINES, joined(namespace, name, topology_name))),
+        if not is_deleting(deployment) and templates is not None:
+            bootstrap, infrastructure = _parts(cache, deployment, templates, is_cloned=False)
+        deployments[topology_name] = CurrentWorker(
+            deployment,
+            _is_upgrading(deployment, cache.indexed(MACHINES, joined(namespace, name, topology_name))),
             bootstrap,
             infrastructure,
-            _health_check(cache, namespace, one.metadata.name),
+            _health_check(cache, namespace, deployment.metadata.name),
         )
-    return found
+    return deployments
 
 
 def _pools(cache: Cache, cluster: Cluster, blueprint: Blueprint) -> dict[str, CurrentWorker[MachinePool]]:
     namespace, name = cluster.key
-    classes = {one.name: one.class_ for one in cluster.spec.topology.workers.machine_pools}
-    found: dict[str, CurrentWorker[MachinePool]] = {}
-    for one in cache.indexed(POOLS, joined(namespace, name)):
-        topology_name = _topology_name(one, LABEL_TOPOLOGY_POOL_NAME, found, "MachinePool")
+    classes = {worker.name: worker.class_ for worker in cluster.spec.topology.workers.machine_pools}
+    pools: dict[str, CurrentWorker[MachinePool]] = {}
+    for pool in cache.indexed(POOLS, joined(namespace, name)):
+        topology_name = _topology_name(pool, LABEL_TOPOLOGY_POOL_NAME, pools, "MachinePool")
         templates = blueprint.pools.get(classes.get(topology_name, ""))
         bootstrap = infrastructure = None
-        if not is_deleting(one) and templates is not None:
-            bootstrap, infrastructure = _parts(cache, one, templates, made=True)
-        version = one.spec.template.spec.version
-        is_upgrading = bool(version) and any(held.version != version for held in one.status.versions)
-        found[topology_name] = CurrentWorker(one, is_upgrading, bootstrap, infrastructure)
-    return found
+        if not is_deleting(pool) and templates is not None:
+            bootstrap, infrastructure = _parts(cache, pool, templates, is_cloned=True)
+        version = pool.spec.template.spec.version
+        is_upgrading = bool(version) and any(counter.version != version for counter in pool.status.versions)
+        pools[topology_name] = CurrentWorker(pool, is_upgrading, bootstrap, infrastructure)
+    return pools
 
 
-def _topology_name(one: W, label: str, found: Mapping[str, object], kind: str) -> str:
-    name = one.metadata.labels.get(label, "")
-    where = "/".join(one.key)
+def _topology_name(worker: W, label: str, others: Mapping[str, object], kind: str) -> str:
+    name = worker.metadata.labels.get(label, "")
+    where = "/".join(worker.key)
     if not name:
         raise TopologyError(f"failed to find label {label} in {kind} {where}")
-    if name in found:
+    if name in others:
         raise TopologyError(f"duplicate {kind} {where} found for label {label}: {name}")
     return name
 
 
 def _parts(
-    cache: Cache, one: W, templates: WorkerTemplates, *, made: bool
+    cache: Cache, worker: W, templates: WorkerTemplates, *, is_cloned: bool
 ) -> tuple[Unstructured | None, Unstructured | None]:
     """Bootstrap and infrastructure that the workers refer to."""
-    spec, namespace = one.spec.template.spec, one.metadata.namespace
-    kind_name = MACHINE_POOL.kind if made else MACHINE_DEPLOYMENT.kind
-    found = []
+    spec, namespace = worker.spec.template.spec, worker.metadata.namespace
+    kind_name = MACHINE_POOL.kind if is_cloned else MACHINE_DEPLOYMENT.kind
+    parts = []
     for reference, template in (
         (spec.bootstrap.config_ref, templates.bootstrap),
         (spec.infrastructure_ref, templates.infrastructure),
     ):
-        kind = template.kind_made if made else template.kind
-        by = f"{kind_name} {'/'.join(one.key)}"
+        kind = template.clone_kind if is_cloned else template.kind
+        by = f"{kind_name} {'/'.join(worker.key)}"
         external = read_owned(cache, reference, namespace, kind, needed=True, by=by)
-        found.append(None if external is None else external.obj)
-    return found[0], found[1]
+        parts.append(None if external is None else external.obj)
+    return parts[0], parts[1]
 
 
 def _is_upgrading(deployment: MachineDeployment, machines: Iterable[Machine]) -> bool:
-    """Whether any Machine, or its kubelet, has another version."""
+    """Return whether any Machine, or its kubelet, has another version."""
     version = deployment.spec.template.spec.version
     if not version:
         return False

@@ -1,4 +1,4 @@
-"""Ways to find the objects of a topology."""
+"""Indexes of the objects of a topology."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def joined(namespace: str, *names: str) -> str:
 
 
 def is_owned(obj: Resource) -> bool:
-    """Whether a topology made the object."""
+    """Return whether a topology created the object."""
     return LABEL_TOPOLOGY_OWNED in obj.metadata.labels
 
 
 def class_key(cluster: Cluster) -> tuple[str, str]:
-    """Where the Cluster's class is; an empty name if it has no topology."""
+    """Namespace and name of the Cluster's class; the name is empty if it has no topology."""
     reference = cluster.spec.topology.class_ref
     return (reference.namespace or cluster.metadata.namespace, reference.name)
 
 
 def _by_labels(*labels: str) -> Callable[[Resource], list[str]]:
     def keys(obj: Resource) -> list[str]:
-        held = obj.metadata.labels
-        if not is_owned(obj) or any(not held.get(label) for label in labels):
+        texts = obj.metadata.labels
+        if not is_owned(obj) or any(not texts.get(label) for label in labels):
             return []
-        return [joined(obj.metadata.namespace, *(held[label] for label in labels))]
+        return [joined(obj.metadata.namespace, *(texts[label] for label in labels))]
 
     return keys
 

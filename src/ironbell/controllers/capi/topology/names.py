@@ -12,7 +12,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.contract.clusters.generated_names import generated_name, suffix
 from ironbell.contract.clusters.name_templates import NameTemplateError, render_name
 from ironbell.contract.hashing import stable_hash
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import TopologyError
 
 CLUSTER_OBJECT: Final = "{{ .cluster.name }}-{{ .random }}"
 MACHINE_DEPLOYMENT: Final = "{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}"
@@ -20,10 +20,10 @@ MACHINE_POOL: Final = "{{ .cluster.name }}-{{ .machinePool.topologyName }}-{{ .r
 
 
 def named(template: str, cluster: Cluster, role: str, variables: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """The name of an object that is made once: the same for the same Cluster and role.
+    """The name of an object that is created once: the same for the same Cluster and role.
 
     Raises:
-        TopologyError: the naming template gives no name.
+        TopologyError: the naming template does not render a name.
     """
     try:
         return render_name(template, cluster.metadata.name, suffix(cluster.metadata.uid, role), variables or {})
@@ -31,10 +31,10 @@ def named(template: str, cluster: Cluster, role: str, variables: Mapping[str, Ma
         raise TopologyError(error.message) from error
 
 
-def template_name(prefix: str, cluster: Cluster, role: str, spec: Any, before: str = "") -> str:
+def template_name(prefix: str, cluster: Cluster, role: str, spec: Any, replaced: str = "") -> str:
     """The name of a template, or of an object named like one.
 
-    It follows from the content and from the template that it replaces, so that a decision which is taken again names
-    what was already made, and a content that comes back does not meet what it was called before.
+    It follows from the content and from the template that it replaces. A repeated decision therefore names the object
+    that already exists, and content that returns does not get the name that it had earlier.
     """
-    return generated_name(prefix, cluster.metadata.uid, role, stable_hash(spec), before)
+    return generated_name(prefix, cluster.metadata.uid, role, stable_hash(spec), replaced)

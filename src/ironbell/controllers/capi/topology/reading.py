@@ -1,4 +1,4 @@
-"""Reading what a topology is computed from; what is not there is an error that says so, what is not known yet a wait.
+"""Reading a topology's objects from the cache. A missing object is an error; a kind that was not listed yet is a wait.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/blueprint.go, current_state.go.
 """
@@ -12,14 +12,13 @@ from ironbell.api.unstructured import Unstructured
 from ironbell.contract.clusters.external import External, State, look_up, look_up_version
 from ironbell.contract.clusters.references import Contracted, NoSuchKindError, Reference, resolve_version
 from ironbell.contract.templates import SUFFIX
-from ironbell.controllers.capi.topology.desired.model import Blueprint, Template, WorkerTemplates
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import Blueprint, Template, TopologyError, WorkerTemplates
 from ironbell.controllers.capi.topology.indexes import is_owned
 from ironbell.kube.reconciler import Cache
 
 
 class NotYetError(Exception):
-    """Something is not known yet; the key comes back when it is."""
+    """A kind has not been listed yet; the key is reconciled again when it has."""
 
 
 def read_blueprint(cache: Cache, class_: ClusterClass) -> Blueprint:
@@ -31,50 +30,60 @@ def read_blueprint(cache: Cache, class_: ClusterClass) -> Blueprint:
     """
     spec = class_.spec
     machine = spec.control_plane.machine_infrastructure.template_ref
-    contract = _made(cache, spec.control_plane.template_ref).contract
+    contract = _clone_contract(cache, spec.control_plane.template_ref).contract
     return Blueprint(
         cluster_class=class_,
         infrastructure_cluster=_template(
-            cache, class_, spec.infrastructure.template_ref, "infrastructure cluster template", is_made=True
+            cache, class_, spec.infrastructure.template_ref, "infrastructure cluster template", is_cloned=True
         ),
-        control_plane=_template(cache, class_, spec.control_plane.template_ref, "control plane template", is_made=True),
+        control_plane=_template(
+            cache, class_, spec.control_plane.template_ref, "control plane template", is_cloned=True
+        ),
         control_plane_contract=contract,
         control_plane_machine=_template(cache, class_, machine, "control plane's machine template")
         if machine.name
         else None,
         deployments={
-            one.class_: WorkerTemplates(
-                _template(cache, class_, one.bootstrap.template_ref, f"bootstrap config template of {one.class_}"),
+            worker_class.class_: WorkerTemplates(
                 _template(
-                    cache, class_, one.infrastructure.template_ref, f"infrastructure machine template of {one.class_}"
+                    cache,
+                    class_,
+                    worker_class.bootstrap.template_ref,
+                    f"bootstrap config template of {worker_class.class_}",
+                ),
+                _template(
+                    cache,
+                    class_,
+                    worker_class.infrastructure.template_ref,
+                    f"infrastructure machine template of {worker_class.class_}",
                 ),
             )
-            for one in spec.workers.machine_deployments
+            for worker_class in spec.workers.machine_deployments
         },
         pools={
-            one.class_: WorkerTemplates(
+            worker_class.class_: WorkerTemplates(
                 _template(
                     cache,
                     class_,
-                    one.bootstrap.template_ref,
-                    f"bootstrap config template of {one.class_}",
-                    is_made=True,
+                    worker_class.bootstrap.template_ref,
+                    f"bootstrap config template of {worker_class.class_}",
+                    is_cloned=True,
                 ),
                 _template(
                     cache,
                     class_,
-                    one.infrastructure.template_ref,
-                    f"infrastructure machine pool template of {one.class_}",
-                    is_made=True,
+                    worker_class.infrastructure.template_ref,
+                    f"infrastructure machine pool template of {worker_class.class_}",
+                    is_cloned=True,
                 ),
             )
-            for one in spec.workers.machine_pools
+            for worker_class in spec.workers.machine_pools
         },
     )
 
 
 def _template(
-    cache: Cache, class_: ClusterClass, reference: TemplateReference, what: str, *, is_made: bool = False
+    cache: Cache, class_: ClusterClass, reference: TemplateReference, role: str, *, is_cloned: bool = False
 ) -> Template:
     where = class_.metadata
     external = look_up_version(cache, reference.api_version, reference.kind, where.namespace, reference.name)
@@ -82,12 +91,12 @@ def _template(
         raise NotYetError(str(external))
     if not external.is_found:
         name = f"ClusterClass {where.namespace}/{where.name}"
-        raise TopologyError(f"error reading the ClusterClass: failed to get {what} for {name}: {external}")
+        raise TopologyError(f"error reading the ClusterClass: failed to get {role} for {name}: {external}")
     kind, obj = external.found
-    return Template(obj.body, kind, _made(cache, reference).kind if is_made else None)
+    return Template(obj.body, kind, _clone_contract(cache, reference).kind if is_cloned else None)
 
 
-def _made(cache: Cache, reference: TemplateReference) -> Contracted:
+def _clone_contract(cache: Cache, reference: TemplateReference) -> Contracted:
     group, _, version = reference.api_version.rpartition("/")
     try:
         return resolve_version(cache, group, version, reference.kind.removesuffix(SUFFIX))
@@ -98,12 +107,12 @@ def _made(cache: Cache, reference: TemplateReference) -> Contracted:
 def read_owned(
     cache: Cache, reference: Reference, namespace: str, kind: Kind[Unstructured], *, needed: bool, by: str
 ) -> External | None:
-    """An object of the topology, in the class's version where group and kind are the class's; None if it is missing
-    and not needed.
+    """An object of the topology, in the class's version if group and kind are the class's; None if it is missing and
+    not needed.
 
     Raises:
         NotYetError: objects of the kind have not been listed yet.
-        TopologyError: it is missing although it is needed, or somebody else's.
+        TopologyError: the object is needed but missing, or it does not belong to a topology.
     """
     if (reference.api_group, reference.kind) == (kind.group, kind.kind):
         external = look_up_version(cache, kind.api_version, kind.kind, namespace, reference.name)

@@ -1,4 +1,4 @@
-"""The controller of topologies: keeps a Cluster's objects as its class and its topology say.
+"""The controller of topologies: keeps a Cluster's objects in line with its class and its topology.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/cluster_controller.go.
 """
@@ -29,12 +29,11 @@ from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.topology import status
 from ironbell.controllers.capi.topology.computing import compute
 from ironbell.controllers.capi.topology.current import Current, read_current
-from ironbell.controllers.capi.topology.desired.model import Blueprint
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import Blueprint, TopologyError
 from ironbell.controllers.capi.topology.indexes import DEPLOYMENTS, MACHINES, POOLS, class_key, is_owned
 from ironbell.controllers.capi.topology.reading import NotYetError, read_blueprint
-from ironbell.controllers.capi.topology.status import CLASS_NOT_RECONCILED, DELETING, FAILED, Said
-from ironbell.controllers.capi.topology.variables.schemas import Schemas
+from ironbell.controllers.capi.topology.status import CLASS_NOT_RECONCILED, DELETING, FAILED, Outcome
+from ironbell.controllers.capi.topology.variables.values import Schemas
 from ironbell.controllers.capi.topology.writing import Writer
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Decision, Key, do, wait
@@ -43,29 +42,29 @@ from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Changes, Declaration, Watch, read_by
 
 TOPOLOGY_CONTROLLER = "capi-topology"
-"""Also the field manager of everything that a topology makes."""
+"""Name of the controller, and the field manager of everything that a topology creates."""
 VARIABLES_READY = "VariablesReady"
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A Cluster with all that its topology is computed from; or why that is not known."""
+    """A Cluster with the input of its topology's computation, or the reason why the input is incomplete."""
 
     cluster: Cluster
     blueprint: Blueprint | None = None
     current: Current | None = None
-    trouble: Said | None = None
+    problem: Outcome | None = None
     not_yet: str = ""
 
 
-def class_fault(class_: ClusterClass) -> str:
-    """Why a class cannot be used now; empty if it can."""
-    found = find_condition(class_.status.conditions, VARIABLES_READY)
-    if found is None or found.status == "False":
-        why = f": {found.message}" if found is not None and found.message else ""
+def class_problem(class_: ClusterClass) -> str:
+    """The reason why a class cannot be used now; empty if it can."""
+    condition = find_condition(class_.status.conditions, VARIABLES_READY)
+    if condition is None or condition.status == "False":
+        detail = f": {condition.message}" if condition is not None and condition.message else ""
         return (
             "ClusterClass is not successfully reconciled: status of VariablesReady condition on ClusterClass must be"
-            f' "True"{why}'
+            f' "True"{detail}'
         )
     if class_.metadata.generation != class_.status.observed_generation:
         return (
@@ -95,12 +94,12 @@ def _machine_version(machine: Machine) -> tuple[Any, ...]:
 
 
 def _has_topology(cluster: Cluster) -> bool:
-    """Whether a ClusterClass describes the cluster."""
+    """Return whether a ClusterClass describes the cluster."""
     return bool(cluster.spec.topology.class_ref.name)
 
 
 class TopologyReconciler:
-    """Computes what a Cluster with a topology is to have, and writes what differs."""
+    """Computes the desired objects of a Cluster with a topology, and writes the differences."""
 
     name = TOPOLOGY_CONTROLLER
     declaration = Declaration(
@@ -131,42 +130,44 @@ class TopologyReconciler:
         class_ = cache.get(CLUSTER_CLASS, *class_key(cluster))
         if class_ is None:
             name = "/".join(class_key(cluster))
-            return Observed(cluster, trouble=Said(FAILED, f"failed to retrieve ClusterClass {name}: it does not exist"))
-        if fault := class_fault(class_):
-            return Observed(cluster, trouble=Said(CLASS_NOT_RECONCILED, fault))
+            return Observed(
+                cluster, problem=Outcome(FAILED, f"failed to retrieve ClusterClass {name}: it does not exist")
+            )
+        if problem := class_problem(class_):
+            return Observed(cluster, problem=Outcome(CLASS_NOT_RECONCILED, problem))
         try:
             blueprint = read_blueprint(cache, class_)
             return Observed(cluster, blueprint, read_current(cache, cluster, blueprint))
         except NotYetError as error:
             return Observed(cluster, not_yet=str(error))
         except TopologyError as error:
-            return Observed(cluster, trouble=Said(FAILED, error.message))
+            return Observed(cluster, problem=Outcome(FAILED, error.message))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         cluster, blueprint, current = observed.cluster, observed.blueprint, observed.current
         if _is_paused(cluster):
-            return _said(cluster, status.paused(cluster), now)
+            return _waiting(cluster, status.paused(cluster), now)
         if is_deleting(cluster):
-            return _said(cluster, Said(DELETING, "Cluster is deleting"), now)
+            return _waiting(cluster, Outcome(DELETING, "Cluster is deleting"), now)
         if observed.not_yet:
             return wait("ObjectsNotListed", observed.not_yet)
-        if observed.trouble is not None or blueprint is None or current is None:
-            return _said(cluster, observed.trouble or Said(FAILED, "nothing is known of the class"), now)
+        if observed.problem is not None or blueprint is None or current is None:
+            return _waiting(cluster, observed.problem or Outcome(FAILED, "the ClusterClass was not read"), now)
         try:
             computed = compute(cluster, blueprint, current, self._schemas)
             actions: list[Action] = list(Writer(cluster, blueprint, current, computed).all())
         except TopologyError as error:
-            return _said(cluster, Said(FAILED, error.message), now)
-        said = status.of_versions(cluster, computed.versions, computed.desired.control_plane)
-        told = status.change(cluster, said, now, versions=computed.versions)
-        if said.is_true:
-            return do(*actions, told)
-        return wait(said.reason, said.message, *actions, told)
+            return _waiting(cluster, Outcome(FAILED, error.message), now)
+        outcome = status.of_versions(cluster, computed.versions, computed.desired.control_plane)
+        patch = status.change(cluster, outcome, now, versions=computed.versions)
+        if outcome.is_true:
+            return do(*actions, patch)
+        return wait(outcome.reason, outcome.message, *actions, patch)
 
 
 def _is_paused(cluster: Cluster) -> bool:
     return is_paused(cluster, cluster_paused=bool(cluster.spec.paused))
 
 
-def _said(cluster: Cluster, said: Said, now: datetime) -> Decision:
-    return wait(said.reason, said.message, status.change(cluster, said, now))
+def _waiting(cluster: Cluster, outcome: Outcome, now: datetime) -> Decision:
+    return wait(outcome.reason, outcome.message, status.change(cluster, outcome, now))

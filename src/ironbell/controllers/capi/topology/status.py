@@ -1,4 +1,4 @@
-"""What a Cluster says of its topology: the condition TopologyReconciled, and the steps of an upgrade.
+"""The status of a Cluster about its topology: the condition TopologyReconciled, and the steps of an upgrade.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/status.go.
 """
@@ -43,8 +43,8 @@ _LEGACY_FAILED: Final = "TopologyReconcileFailed"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The condition, without its type."""
+class Outcome:
+    """The condition TopologyReconciled, without its type."""
 
     reason: str
     message: str = ""
@@ -54,33 +54,35 @@ class Said:
         return self.reason == SUCCEEDED
 
 
-def paused(cluster: Cluster) -> Said:
-    """Why nothing is done."""
-    why = ["Cluster spec.paused is set to true"] if cluster.spec.paused else []
+def paused(cluster: Cluster) -> Outcome:
+    """The outcome for a paused Cluster, with the reason why it is paused."""
+    reasons = ["Cluster spec.paused is set to true"] if cluster.spec.paused else []
     if has_paused_annotation(cluster):
-        why.append("Cluster has the cluster.x-k8s.io/paused annotation")
-    return Said(PAUSED, ", ".join(why))
+        reasons.append("Cluster has the cluster.x-k8s.io/paused annotation")
+    return Outcome(PAUSED, ", ".join(reasons))
 
 
-def of_versions(cluster: Cluster, versions: Versions, plane: Fields) -> Said:
-    """What goes on: nothing more, or an upgrade with all that it waits for. `plane` is the control plane object."""
+def of_versions(cluster: Cluster, versions: Versions, plane: Fields) -> Outcome:
+    """The outcome for these versions: success, or an upgrade with everything that it waits for. `plane` is the control
+    plane object.
+    """
     if not versions.is_upgrading:
-        return Said(SUCCEEDED)
+        return Outcome(SUCCEEDED)
     lines = [f"Cluster is upgrading to {cluster.spec.topology.version}", *_lines(versions, kind_of(plane))]
-    return Said(_reason(versions), "\n  * ".join(lines))
+    return Outcome(_reason(versions), "\n  * ".join(lines))
 
 
-def change(cluster: Cluster, said: Said, now: datetime, *, versions: Versions | None = None) -> MergePatch | None:
-    """The patch of the Cluster's status; None if it says all that. Without `versions` the steps are left alone."""
+def change(cluster: Cluster, outcome: Outcome, now: datetime, *, versions: Versions | None = None) -> MergePatch | None:
+    """The patch of the Cluster's status; None if nothing changes. Without `versions` the steps are left unchanged."""
     status: Fields = to_builtin(cluster.status)
     condition = Condition(
         type=TOPOLOGY_RECONCILED,
-        status="True" if said.is_true else "False",
-        reason=said.reason,
-        message=said.message,
+        status="True" if outcome.is_true else "False",
+        reason=outcome.reason,
+        message=outcome.message,
     )
     conditions = set_condition(conditions_of(cluster), condition, now=now, generation=cluster.metadata.generation)
-    legacy = set_legacy(legacy_conditions(cluster), _legacy(said), now=now)
+    legacy = set_legacy(legacy_conditions(cluster), _legacy(outcome), now=now)
     new = put(status, to_builtin(conditions), ("conditions",))
     new = put(new, to_builtin(legacy), ("deprecated", "v1beta1", "conditions"))
     if versions is not None:
@@ -101,20 +103,20 @@ def _with_steps(status: Fields, name: str, steps: Sequence[str]) -> Fields:
     return {key: value for key, value in status.items() if key != name}
 
 
-def _legacy(said: Said) -> LegacyCondition:
-    if said.is_true:
+def _legacy(outcome: Outcome) -> LegacyCondition:
+    if outcome.is_true:
         return legacy_true(TOPOLOGY_RECONCILED)
-    if said.reason == FAILED:
-        return legacy_false(TOPOLOGY_RECONCILED, _LEGACY_FAILED, ERROR, said.message)
-    return legacy_false(TOPOLOGY_RECONCILED, said.reason, INFO, said.message)
+    if outcome.reason == FAILED:
+        return legacy_false(TOPOLOGY_RECONCILED, _LEGACY_FAILED, ERROR, outcome.message)
+    return legacy_false(TOPOLOGY_RECONCILED, outcome.reason, INFO, outcome.message)
 
 
 def _reason(versions: Versions) -> str:
     plane = versions.control_plane
     if plane.is_starting or plane.is_upgrading:
         return UPGRADING
-    for of, reason in ((versions.deployments, DEPLOYMENTS_DEFERRED), (versions.pools, POOLS_DEFERRED)):
-        if of.deferred - of.upgrading and not of.upgrading and not of.pending - of.deferred:
+    for workers, reason in ((versions.deployments, DEPLOYMENTS_DEFERRED), (versions.pools, POOLS_DEFERRED)):
+        if workers.deferred - workers.upgrading and not workers.upgrading and not workers.pending - workers.deferred:
             return reason
     return UPGRADING
 

@@ -1,6 +1,6 @@
-"""The controllers that take away templates which no MachineSet and no MachineDeployment uses any more.
+"""The controllers that delete templates which no MachineSet and no MachineDeployment uses any longer.
 
-A finalizer of its own on each holds the object until its templates are gone, or are seen to be in use elsewhere.
+Each has its own finalizer, which holds the object until its templates are deleted, or are used elsewhere.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/machineset, core/reconcilers/topology/machinedeployment.
 """
@@ -41,16 +41,16 @@ class Observed:
     obj: _Workers
     cluster: Cluster | None
     unused: tuple[External, ...] = ()
-    """Its templates that nothing else uses; only looked for while it is being deleted."""
+    """Its templates that nothing else uses; only looked up while it is being deleted."""
     health_check: MachineHealthCheck | None = None
 
 
 def _used(deployment: MachineDeployment | None, sets: Iterable[MachineSet]) -> set[_RefId]:
-    """Templates of those that stay."""
-    staying: list[_Workers] = [one for one in sets if not is_deleting(one)]
+    """Templates of the objects that are not being deleted."""
+    staying: list[_Workers] = [obj for obj in sets if not is_deleting(obj)]
     if deployment is not None and not is_deleting(deployment):
         staying.append(deployment)
-    return {ref for one in staying for ref in _references(one)}
+    return {ref for obj in staying for ref in _references(obj)}
 
 
 def _references(obj: _Workers) -> list[_RefId]:
@@ -80,14 +80,14 @@ def _decide(kind: AnyKind, observed: Observed, finalizer: str) -> Decision:
     for template in observed.unused:
         if template.state is State.UNKNOWN:
             return wait("TemplateNotRead", str(template))
-    actions: list[Action | None] = [delete(*one.found) for one in observed.unused if one.is_found]
+    actions: list[Action | None] = [delete(*template.found) for template in observed.unused if template.is_found]
     if observed.health_check is not None and not is_deleting(observed.health_check):
         actions.append(delete(MACHINE_HEALTH_CHECK, observed.health_check))
     return do(*actions, remove_finalizer(kind, obj, finalizer))
 
 
 class TopologyDeploymentReconciler:
-    """Takes away the templates and the health check of a MachineDeployment that goes."""
+    """Deletes the templates and the health check of a MachineDeployment that is being deleted."""
 
     name = "capi-topology-machinedeployment"
     declaration = Declaration(
@@ -117,7 +117,7 @@ class TopologyDeploymentReconciler:
 
 
 class TopologyMachineSetReconciler:
-    """Takes away the templates of a MachineSet that goes."""
+    """Deletes the templates of a MachineSet that is being deleted."""
 
     name = "capi-topology-machineset"
     declaration = Declaration(

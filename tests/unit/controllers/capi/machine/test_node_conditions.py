@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbell.api.core.node import NodeCondition
-from ironbell.controllers.capi.machine.node_conditions import health, is_unreachable, legacy_health, readiness
+from ironbell.controllers.capi.machine.node import health, is_unreachable, legacy_health, readiness
 from ironbell.workload.queries import NodeView
 
 PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")

@@ -67,7 +67,7 @@ def test_patterns_are_read_from_what_a_command_is_given() -> None:
     found = read_synced(["^team$,rack", " "], ["note"])
     assert [one.pattern for one in found.labels] == ["^team$", "rack"]
     assert [one.pattern for one in found.annotations] == ["note"]
-    with pytest.raises(PatternError, match="is no regular expression"):
+    with pytest.raises(PatternError, match="is not a valid regular expression"):
         read_synced(["("], [])
 
 

@@ -16,7 +16,14 @@ from ironbell.api.cluster.machinehealthcheck import (
 )
 from ironbell.api.core.node import NodeCondition
 from ironbell.base.clock import rfc3339
-from ironbell.controllers.capi.machinehealthcheck.checks import Health, Judge, Target, Verdict, duration, message
+from ironbell.controllers.capi.machinehealthcheck.checks import (
+    Diagnosis,
+    Health,
+    HealthChecker,
+    Target,
+    duration,
+    message,
+)
 from ironbell.controllers.capi.machinehealthcheck.limits import allowance
 from ironbell.workload.queries import NodeView
 
@@ -46,8 +53,8 @@ def checks(startup_s: int | None = None, **lists: Any) -> MachineHealthCheckChec
     return msgspec.convert({**startup, **lists}, MachineHealthCheckChecks)
 
 
-def verdict(target: Target, around: Cluster, checks: MachineHealthCheckChecks, now: datetime) -> Verdict:
-    return Judge.of(around, checks, now).verdict(target)
+def diagnose(target: Target, around: Cluster, checks: MachineHealthCheckChecks, now: datetime) -> Diagnosis:
+    return HealthChecker.of(around, checks, now).diagnose(target)
 
 
 READY = condition("InfrastructureReady")
@@ -78,21 +85,21 @@ def ago(**by: float) -> datetime:
 def test_time_for_a_node_to_come(
     subject: Machine, around: Cluster, startup_s: int | None, expected: str | timedelta | None
 ) -> None:
-    found = verdict(Target(subject), around, checks(startup_s), NOW)
+    found = diagnose(Target(subject), around, checks(startup_s), NOW)
     if isinstance(expected, str):
         assert (found.health, found.reason, found.causes) == (Health.UNHEALTHY, "NodeStartupTimeout", (expected,))
     else:
-        assert found == Verdict(Health.NEITHER, check_in=expected)
+        assert found == Diagnosis(Health.NEITHER, check_in=expected)
 
 
 def test_a_node_that_joined_and_is_not_written_down_yet_is_no_late_one() -> None:
-    found = verdict(Target(machine(READY), has_joined=True), cluster(), checks(), NOW)
-    assert found == Verdict(Health.NEITHER)
+    found = diagnose(Target(machine(READY), has_joined=True), cluster(), checks(), NOW)
+    assert found == Diagnosis(Health.NEITHER)
 
 
 def test_a_lost_connection_that_came_back_begins_the_time_anew() -> None:
-    judge = Judge.of(cluster(), checks(), NOW, restored=ago(minutes=1))
-    assert judge.verdict(Target(machine(READY))) == Verdict(Health.NEITHER, check_in=timedelta(seconds=541))
+    checker = HealthChecker.of(cluster(), checks(), NOW, restored=ago(minutes=1))
+    assert checker.diagnose(Target(machine(READY))) == Diagnosis(Health.NEITHER, check_in=timedelta(seconds=541))
 
 
 @pytest.mark.parametrize(
@@ -111,19 +118,19 @@ def test_what_a_lost_connection_says_of_a_machine_makes_it_not_unhealthy(
 ) -> None:
     subject = machine(READY, condition(kind, "Unknown", reason=reason), node="n")
     looked = checks(unhealthyMachineConditions=[{"type": kind, "status": "Unknown", "timeoutSeconds": 300}])
-    found = verdict(Target(subject, NODE if is_seen else None, is_seen=is_seen), cluster(), looked, NOW)
+    found = diagnose(Target(subject, NODE if is_seen else None, is_seen=is_seen), cluster(), looked, NOW)
     assert (found.health is Health.UNHEALTHY) is unhealthy
 
 
 def test_without_a_connection_a_machine_counts_as_it_was_last_told() -> None:
     for said, health in (("True", Health.HEALTHY), ("False", Health.NEITHER)):
         subject = machine(READY, condition("HealthCheckSucceeded", said), node="n")
-        assert verdict(Target(subject, is_seen=False), cluster(), NODE_CHECKS, NOW) == Verdict(health)
-    assert verdict(Target(machine(READY), is_seen=False), cluster(), checks(), NOW) == Verdict(Health.NEITHER)
+        assert diagnose(Target(subject, is_seen=False), cluster(), NODE_CHECKS, NOW) == Diagnosis(health)
+    assert diagnose(Target(machine(READY), is_seen=False), cluster(), checks(), NOW) == Diagnosis(Health.NEITHER)
 
 
 def test_a_node_that_was_deleted() -> None:
-    found = verdict(Target(machine(READY, node="n")), cluster(), checks(), NOW)
+    found = diagnose(Target(machine(READY, node="n")), cluster(), checks(), NOW)
     assert (found.health, found.reason, found.causes) == (
         Health.UNHEALTHY, "NodeDeleted", ("Node n has been deleted",)
     )  # fmt: skip
@@ -133,7 +140,7 @@ def test_a_machine_that_waits_for_its_cluster_is_not_late() -> None:
     unready = [{"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 1800}]
     waiting = Target(machine(condition("InfrastructureReady", "False", since=LONG_AGO)))
     young = cluster(ControlPlaneInitialized=ago(minutes=1))
-    assert verdict(waiting, young, checks(unhealthyMachineConditions=unready), NOW) == Verdict(
+    assert diagnose(waiting, young, checks(unhealthyMachineConditions=unready), NOW) == Diagnosis(
         Health.NEITHER, check_in=timedelta(minutes=29, seconds=1)
     )
 
@@ -149,14 +156,14 @@ NODE_CHECKS = checks(unhealthyNodeConditions=[{"type": "Ready", "status": "Unkno
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
-        (on_node("True", LONG_AGO), Verdict(Health.HEALTHY)),
-        (on_node("False", LONG_AGO), Verdict(Health.HEALTHY)),
-        (NodeView("n"), Verdict(Health.HEALTHY)),
-        (on_node("Unknown", ago(seconds=100)), Verdict(Health.NEITHER, check_in=timedelta(seconds=201))),
-        (on_node("Unknown", ago(seconds=300)), Verdict(Health.NEITHER, check_in=timedelta(seconds=1))),
+        (on_node("True", LONG_AGO), Diagnosis(Health.HEALTHY)),
+        (on_node("False", LONG_AGO), Diagnosis(Health.HEALTHY)),
+        (NodeView("n"), Diagnosis(Health.HEALTHY)),
+        (on_node("Unknown", ago(seconds=100)), Diagnosis(Health.NEITHER, check_in=timedelta(seconds=201))),
+        (on_node("Unknown", ago(seconds=300)), Diagnosis(Health.NEITHER, check_in=timedelta(seconds=1))),
         (
             on_node("Unknown", ago(seconds=301)),
-            Verdict(
+            Diagnosis(
                 Health.UNHEALTHY,
                 "UnhealthyNode",
                 ("Condition Ready on Node is reporting status Unknown with reason Lost for more than 5m0s",),
@@ -164,8 +171,8 @@ NODE_CHECKS = checks(unhealthyNodeConditions=[{"type": "Ready", "status": "Unkno
         ),
     ],
 )
-def test_conditions_of_nodes(node: NodeView, expected: Verdict) -> None:
-    assert verdict(Target(machine(READY, node="n"), node), cluster(), NODE_CHECKS, NOW) == expected
+def test_conditions_of_nodes(node: NodeView, expected: Diagnosis) -> None:
+    assert diagnose(Target(machine(READY, node="n"), node), cluster(), NODE_CHECKS, NOW) == expected
 
 
 def test_conditions_of_machines_come_first_and_causes_are_joined() -> None:
@@ -173,7 +180,7 @@ def test_conditions_of_machines_come_first_and_causes_are_joined() -> None:
     both = msgspec.structs.replace(NODE_CHECKS, unhealthy_machine_conditions=checks(
         unhealthyMachineConditions=of_machine).unhealthy_machine_conditions)  # fmt: skip
     subject = machine(READY, condition("EtcdMemberHealthy", "False", reason="Gone"), node="n")
-    found = verdict(Target(subject, on_node("Unknown", LONG_AGO)), cluster(), both, NOW)
+    found = diagnose(Target(subject, on_node("Unknown", LONG_AGO)), cluster(), both, NOW)
     assert found.reason == "UnhealthyMachine"
     assert message(found.causes) == "\n".join(
         (
@@ -187,7 +194,7 @@ def test_conditions_of_machines_come_first_and_causes_are_joined() -> None:
 def test_the_annotation_goes_before_everything() -> None:
     marked = machine(annotations={"cluster.x-k8s.io/remediate-machine": ""})
     not_begun = CLUSTER.decode(b'{"metadata":{"name":"c"},"spec":{}}')
-    found = verdict(Target(marked), not_begun, checks(), NOW)
+    found = diagnose(Target(marked), not_begun, checks(), NOW)
     assert (found.health, found.reason) == (Health.UNHEALTHY, "HasRemediateAnnotation")
     assert message(found.causes) == (
         "Health check failed: marked for remediation via cluster.x-k8s.io/remediate-machine annotation"
@@ -204,7 +211,7 @@ def test_nobody_is_judged_before_the_cluster_is_up(missing: str, of_control_plan
             cluster().status, conditions=[one for one in cluster().status.conditions if one.type != missing]
         ),
     )
-    found = verdict(Target(machine(READY, labels=labels)), around, checks(), NOW)
+    found = diagnose(Target(machine(READY, labels=labels)), around, checks(), NOW)
     judged = of_control_plane and missing == "ControlPlaneInitialized"
     assert found.health is (Health.UNHEALTHY if judged else Health.NEITHER)
 
@@ -236,18 +243,18 @@ def test_durations_are_told_as_go_does(seconds: int, text: str) -> None:
 )
 def test_limits(trigger: dict[str, Any], total: int, healthy: int, allowed: bool, more: int) -> None:
     limits = msgspec.convert(trigger, MachineHealthCheckRemediationTriggerIf)
-    found = allowance(limits, total=total, healthy=healthy, told=total - healthy)
+    found = allowance(limits, total=total, healthy=healthy, reported=total - healthy)
     assert (found.allowed, found.more) == (allowed, more)
 
 
 def test_refusals_say_the_numbers() -> None:
     most = msgspec.convert({"unhealthyLessThanOrEqualTo": "40%"}, MachineHealthCheckRemediationTriggerIf)
-    assert allowance(most, total=4, healthy=2, told=1).message == (
+    assert allowance(most, total=4, healthy=2, reported=1).message == (
         "Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy"
         " (total: 4, unhealthy: 1, maxUnhealthy: 40%)"
     )
     within = msgspec.convert({"unhealthyInRange": "[3-5]"}, MachineHealthCheckRemediationTriggerIf)
-    assert allowance(within, total=4, healthy=2, told=2).message == (
+    assert allowance(within, total=4, healthy=2, reported=2).message == (
         "Remediation is not allowed, the number of not started or unhealthy machines does not fall within the range"
         " (total: 4, unhealthy: 2, unhealthyRange: [3-5])"
     )
@@ -257,8 +264,8 @@ FAILED = {**condition("BootstrapSucceeded", "False", since=NOW), "message": "kub
 
 
 def test_a_reported_failure_of_the_bootstrap_is_not_waited_for() -> None:
-    found = verdict(Target(machine(FAILED)), cluster(), checks(), NOW)
-    assert found == Verdict(Health.UNHEALTHY, "BootstrapFailed", ("Bootstrap failed: kubeadm join failed",))
+    found = diagnose(Target(machine(FAILED)), cluster(), checks(), NOW)
+    assert found == Diagnosis(Health.UNHEALTHY, "BootstrapFailed", ("Bootstrap failed: kubeadm join failed",))
 
 
 def test_the_first_machine_of_a_control_plane_is_judged_before_there_is_a_cluster() -> None:
@@ -266,10 +273,10 @@ def test_the_first_machine_of_a_control_plane_is_judged_before_there_is_a_cluste
     body = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {}, "status": {"conditions": conditions}}
     around = CLUSTER.decode(msgspec.json.encode(body))
     first = machine(FAILED, labels={"cluster.x-k8s.io/control-plane": ""})
-    assert verdict(Target(first), around, checks(), NOW).health is Health.UNHEALTHY
-    assert verdict(Target(machine(FAILED)), around, checks(), NOW).health is Health.NEITHER
+    assert diagnose(Target(first), around, checks(), NOW).health is Health.UNHEALTHY
+    assert diagnose(Target(machine(FAILED)), around, checks(), NOW).health is Health.NEITHER
 
 
 @pytest.mark.parametrize("target", [Target(machine(FAILED, node="n"), NODE), Target(machine(FAILED), has_joined=True)])
 def test_where_there_is_a_node_its_checks_decide(target: Target) -> None:
-    assert verdict(target, cluster(), checks(), NOW).health is not Health.UNHEALTHY
+    assert diagnose(target, cluster(), checks(), NOW).health is not Health.UNHEALTHY

@@ -9,14 +9,12 @@ import msgspec
 import pytest
 
 from ironbell.api.cluster.classes.patches import ClusterClassPatch
-from ironbell.controllers.capi.topology.desired.model import Worker
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import TopologyError, Worker
 from ironbell.controllers.capi.topology.patches.inline import patched
 from ironbell.controllers.capi.topology.patches.items import Item, Place, is_named
 from ironbell.controllers.capi.topology.patches.operations import applied
-from ironbell.controllers.capi.topology.patches.rendering import rendered_value
+from ironbell.controllers.capi.topology.patches.rendering import rendered_value, value_at
 from ironbell.controllers.capi.topology.plain import copied
-from ironbell.controllers.capi.topology.variables.lookup import value_at
 
 BODY: dict[str, Any] = {"spec": {"list": [1, 2], "map": {"a/b": 1, "c~d": 2}, "deep": [{"x": 1}]}}
 VARIABLES: dict[str, Any] = {
@@ -245,5 +243,5 @@ def test_what_is_to_be_kept_needs_its_place() -> None:
         "kind": "K",
         "metadata": {"name": "n", "labels": {"a": "b", "owned": ""}},
     }
-    with pytest.raises(TopologyError, match=r"K n: failed to set .*: \.metadata\.labels is no object"):
+    with pytest.raises(TopologyError, match=r"K n: failed to set .*: \.metadata\.labels is not an object"):
         copied({"metadata": {"labels": "none"}}, target, [(path, path)], kept)

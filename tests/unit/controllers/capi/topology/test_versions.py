@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.controllers.capi.topology.desired.model import TopologyError
 from ironbell.controllers.capi.topology.desired.plan import control_plane_steps, lowest_version, worker_steps
-from ironbell.controllers.capi.topology.desired.versions import RunningWorker, Versions, WantedWorker, next_versions
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.versions import DesiredWorker, RunningWorker, Versions, next_versions
 
 LISTED = ("v1.31.0", "v1.32.0", "v1.32.4", "v1.33.1", "v1.34.0", "v1.35.2", "v1.35.3")
 HOLD = "topology.cluster.x-k8s.io/hold-upgrade-sequence"
@@ -97,7 +97,7 @@ def versions(
     **more: Any,
 ) -> Versions:
     """Workers by name, version (empty: not there yet) and annotations."""
-    names = [WantedWorker(one[0], one[2] if len(one) > 2 else {}) for one in workers]
+    names = [DesiredWorker(one[0], one[2] if len(one) > 2 else {}) for one in workers]
     running = {one[0]: RunningWorker(f"prod-{one[0]}", one[1], one[0] in upgrading) for one in workers if one[1]}
     return next_versions(wanted, control_plane, names, running, **more)
 

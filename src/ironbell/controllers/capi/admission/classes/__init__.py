@@ -1,1 +1,1 @@
-"""ClusterClasses as they are written: their templates, variables and patches, and the Clusters that use them."""
+"""Admission of ClusterClasses: their templates, variables and patches, and the Clusters that use them."""

@@ -1,4 +1,4 @@
-"""Patches of a ClusterClass as they are written.
+"""Validation of the patches of a ClusterClass.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/patch_validation.go.
 """
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ironbell.contract.admission import FieldProblem, forbidden, invalid, not_supported, required
-from ironbell.controllers.capi.admission.checks import at, label_key_fault
+from ironbell.controllers.capi.admission.checks import at, label_key_problem
 from ironbell.controllers.capi.topology.patches.items import is_named
-from ironbell.controllers.capi.topology.patches.rendering import template_fault
+from ironbell.controllers.capi.topology.patches.rendering import template_problem
 from ironbell.controllers.capi.topology.variables.builtin import BUILTIN, is_builtin
 from ironbell.kube.decision import Fields
 
@@ -22,8 +22,8 @@ _INDEX: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def patch_problems(spec: Fields) -> Iterator[FieldProblem]:
-    """What is wrong with the patches of a class."""
-    variables = {str(at(one, "name")) for one in at(spec, "variables") or ()}
+    """Return the problems of a class's patches."""
+    variables = {str(at(variable, "name")) for variable in at(spec, "variables") or ()}
     seen: set[str] = set()
     for number, patch in enumerate(at(spec, "patches") or ()):
         path, name = f"spec.patches[{number}]", str(at(patch, "name") or "")
@@ -33,13 +33,13 @@ def patch_problems(spec: Fields) -> Iterator[FieldProblem]:
             detail = f'patch names must be unique. Patch with name "{name}" is defined more than once'
             yield invalid(f"{path}.name", name, detail)
         seen.add(name)
-        yield from _one(patch, spec, variables, path)
+        yield from _patch_problems(patch, spec, variables, path)
 
 
-def _one(patch: Any, spec: Fields, variables: set[str], path: str) -> Iterator[FieldProblem]:
+def _patch_problems(patch: Any, spec: Fields, variables: set[str], path: str) -> Iterator[FieldProblem]:
     condition = str(at(patch, "enabledIf") or "")
-    if condition and (fault := template_fault(condition)):
-        yield invalid(f"{path}.enabledIf", condition, f"template can not be parsed: {fault}")
+    if condition and (problem := template_problem(condition)):
+        yield invalid(f"{path}.enabledIf", condition, f"template can not be parsed: {problem}")
     definitions, external = at(patch, "definitions"), at(patch, "external")
     if external is not None:
         yield forbidden(f"{path}.external", "runtime extensions are not supported; use definitions")
@@ -50,8 +50,8 @@ def _one(patch: Any, spec: Fields, variables: set[str], path: str) -> Iterator[F
     for number, definition in enumerate(definitions or ()):
         where = f"{path}.definitions[{number}]"
         yield from _selector_problems(at(definition, "selector") or {}, spec, f"{where}.selector")
-        for place, operation in enumerate(at(definition, "jsonPatches") or ()):
-            yield from _operation_problems(operation, variables, f"{where}.jsonPatches[{place}]")
+        for index, operation in enumerate(at(definition, "jsonPatches") or ()):
+            yield from _operation_problems(operation, variables, f"{where}.jsonPatches[{index}]")
 
 
 def _operation_problems(operation: Fields, variables: set[str], path: str) -> Iterator[FieldProblem]:
@@ -82,8 +82,8 @@ def _value_problems(operation: Fields, variables: set[str], path: str) -> Iterat
     if bool(template) == bool(variable):
         detail = "can not set both template and variable" if template else "must set either template or variable"
         yield invalid(f"{path}.valueFrom", source, f"valueFrom {detail}")
-    if template and (fault := template_fault(template)):
-        yield invalid(f"{path}.valueFrom.template", template, f"template can not be parsed: {fault}")
+    if template and (problem := template_problem(template)):
+        yield invalid(f"{path}.valueFrom.template", template, f"template can not be parsed: {problem}")
     if variable.startswith(f"{BUILTIN}."):
         if not is_builtin(variable):
             yield invalid(f"{path}.valueFrom.variable", variable, "not a defined builtin variable")
@@ -93,32 +93,32 @@ def _value_problems(operation: Fields, variables: set[str], path: str) -> Iterat
 
 
 def _selector_problems(selector: Fields, spec: Fields, path: str) -> Iterator[FieldProblem]:
-    wanted = at(selector, "matchResources") or {}
-    names = {kind: at(wanted, f"{kind}Class", "names") or [] for kind in ("machineDeployment", "machinePool")}
-    if not (wanted.get("infrastructureCluster") or wanted.get("controlPlane") or any(names.values())):
+    resources = at(selector, "matchResources") or {}
+    names = {kind: at(resources, f"{kind}Class", "names") or [] for kind in ("machineDeployment", "machinePool")}
+    if not (resources.get("infrastructureCluster") or resources.get("controlPlane") or any(names.values())):
         yield invalid(path, selector, "no selector enabled")
         return
     infrastructure = at(spec, "infrastructure", "templateRef")
-    if wanted.get("infrastructureCluster") and not _means(selector, infrastructure):
+    if resources.get("infrastructureCluster") and not _means(selector, infrastructure):
         detail = "selector is enabled but does not match the infrastructure ref"
         yield invalid(f"{path}.matchResources.infrastructureCluster", True, detail)
     plane = (
         at(spec, "controlPlane", "templateRef"),
         at(spec, "controlPlane", "machineInfrastructure", "templateRef"),
     )
-    if wanted.get("controlPlane") and not any(_means(selector, one) for one in plane):
+    if resources.get("controlPlane") and not any(_means(selector, reference) for reference in plane):
         detail = "selector is enabled but matches neither the controlPlane ref nor its machineInfrastructure ref"
         yield invalid(f"{path}.matchResources.controlPlane", True, detail)
-    for kind, wanted_names in names.items():
-        for number, name in enumerate(wanted_names):
+    for kind, class_names in names.items():
+        for number, name in enumerate(class_names):
             where = f"{path}.matchResources.{kind}Class.names[{number}]"
             if problem := _name_problem(str(name), where):
                 yield problem
                 break
             if not any(
-                is_named(str(at(one, "class")), [str(name)])
-                and any(_means(selector, at(one, part, "templateRef")) for part in ("bootstrap", "infrastructure"))
-                for one in at(spec, "workers", f"{kind}s") or ()
+                is_named(str(at(worker, "class")), [str(name)])
+                and any(_means(selector, at(worker, part, "templateRef")) for part in ("bootstrap", "infrastructure"))
+                for worker in at(spec, "workers", f"{kind}s") or ()
             ):
                 detail = "selector is enabled but matches neither the bootstrap nor the infrastructure ref of a class"
                 yield invalid(where, name, detail)
@@ -131,8 +131,8 @@ def _name_problem(name: str, path: str) -> FieldProblem | None:
         return invalid(path, name, 'selector can at most contain a single "*" rune')
     if "*" in name[1:-1]:
         return invalid(path, name, '"*" rune can only appear at the beginning, or ending of the selector')
-    if fault := label_key_fault(name.replace("*", "a")):
-        return invalid(path, name, f"selector does not comply with the Kubernetes naming standards: {fault}")
+    if problem := label_key_problem(name.replace("*", "a")):
+        return invalid(path, name, f"selector does not comply with the Kubernetes naming standards: {problem}")
     return None
 
 

@@ -1,1 +1,1 @@
-"""The topology of a Cluster as it is written: by itself, against its class, and against the previous one."""
+"""Validation of a Cluster's topology: by itself, against its class, and against the old topology."""

@@ -1,4 +1,4 @@
-"""The topology of a Cluster against the class that it names.
+"""Validation of a Cluster's topology against its class.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/cluster.go (ValidateClusterForClusterClass,
 validateMachineHealthChecks, validateAutoscalerAnnotationsForCluster), internal/topology/check/compatibility.go.
@@ -18,30 +18,32 @@ from ironbell.contract.admission import FieldProblem, forbidden, invalid
 from ironbell.controllers.capi.admission.checks import at, put
 from ironbell.controllers.capi.admission.topology.topology import DEPLOYMENTS, POOLS, ROOT, is_autoscaled, workers
 from ironbell.controllers.capi.topology.variables import values
-from ironbell.controllers.capi.topology.variables.schemas import Schemas
+from ironbell.controllers.capi.topology.variables.values import Schemas
 from ironbell.kube.decision import Fields
 
 _VARIABLES_READY: Final = "VariablesReady"
-_WORDS: Final = {DEPLOYMENTS: "MachineDeploymentClass", POOLS: "MachinePoolClass"}
+_CLASS_KINDS: Final = {DEPLOYMENTS: "MachineDeploymentClass", POOLS: "MachinePoolClass"}
 
 
 def class_key(cluster: Fields | None) -> tuple[str, str]:
-    """Namespace and name of a Cluster's class; an empty name if it names none."""
+    """Namespace and name of a Cluster's class; the name is empty if the Cluster has none."""
     reference = at(cluster, "spec", "topology", "classRef")
     namespace = at(reference, "namespace") or at(cluster, "metadata", "namespace") or ""
     return str(namespace), str(at(reference, "name") or "")
 
 
 def is_reconciled(class_: Fields) -> bool:
-    """Whether the variables in a class's status are those of its spec."""
+    """Return whether the variables in a class's status are up to date with its spec."""
     if at(class_, "metadata", "generation") != at(class_, "status", "observedGeneration"):
         return False
     conditions = at(class_, "status", "conditions") or ()
-    return any(one.get("type") == _VARIABLES_READY and one.get("status") != "False" for one in conditions)
+    return any(
+        condition.get("type") == _VARIABLES_READY and condition.get("status") != "False" for condition in conditions
+    )
 
 
 def with_variables(cluster: Fields, class_: Fields, schemas: Schemas) -> Fields:
-    """The Cluster with its variables filled in; as it is if it has faults that schemas will tell."""
+    """Return the Cluster with defaults for its variables; unchanged if it has problems that its schema reports."""
     read = _read(cluster, class_)
     if read is None:
         return cluster
@@ -49,37 +51,37 @@ def with_variables(cluster: Fields, class_: Fields, schemas: Schemas) -> Fields:
     filled = values.with_defaults(topology, definitions, schemas)
     if filled == topology:
         return cluster
-    made: Fields = at(cluster, "spec", "topology")
-    made = _put_variables(made, filled.variables, "variables")
-    made = _put_variables(made, filled.control_plane.variables.overrides, "controlPlane", "variables", "overrides")
+    result: Fields = at(cluster, "spec", "topology")
+    result = _put_variables(result, filled.variables, "variables")
+    result = _put_variables(result, filled.control_plane.variables.overrides, "controlPlane", "variables", "overrides")
     filled_workers: dict[str, Sequence[MachineDeploymentTopology | MachinePoolTopology]] = {
         DEPLOYMENTS: filled.workers.machine_deployments,
         POOLS: filled.workers.machine_pools,
     }
-    for kind, found in filled_workers.items():
-        held = at(made, "workers", kind)
-        if held:
-            filled_in = [
-                _put_variables(one, of.variables.overrides, "variables", "overrides")
-                for one, of in zip(held, found, strict=True)
+    for kind, workers_with_defaults in filled_workers.items():
+        old_workers = at(result, "workers", kind)
+        if old_workers:
+            new_workers = [
+                _put_variables(worker, with_defaults.variables.overrides, "variables", "overrides")
+                for worker, with_defaults in zip(old_workers, workers_with_defaults, strict=True)
             ]
-            made = put(made, filled_in, "workers", kind)
-    return put(cluster, made, "spec", "topology")
+            result = put(result, new_workers, "workers", kind)
+    return put(cluster, result, "spec", "topology")
 
 
 def variable_problems(cluster: Fields, old: Fields | None, class_: Fields, schemas: Schemas) -> list[FieldProblem]:
-    """What is wrong with the values of variables, defaults filled in."""
+    """Check the values of variables, with defaults."""
     read = _read(cluster, class_)
     if read is None:
         return []
     topology, definitions = read
-    before = _read(old, class_) if old is not None else None
+    old_topology = _read(old, class_) if old is not None else None
     filled = values.with_defaults(topology, definitions, schemas)
-    return values.problems(filled, before[0] if before is not None else None, definitions, schemas)
+    return values.problems(filled, old_topology[0] if old_topology is not None else None, definitions, schemas)
 
 
 def class_problems(cluster: Fields, class_: Fields) -> Iterator[FieldProblem]:
-    """What a class does not allow, variables aside."""
+    """Check a topology against its class, except for variables."""
     topology, spec = at(cluster, "spec", "topology"), at(class_, "spec") or {}
     versions, version = at(spec, "kubernetesVersions") or (), at(topology, "version")
     if versions and version not in versions:
@@ -92,57 +94,65 @@ def class_problems(cluster: Fields, class_: Fields) -> Iterator[FieldProblem]:
 
 
 def autoscaler_problems(cluster: Fields, class_: Fields) -> Iterator[FieldProblem]:
-    """Numbers of workers whose class gives them to an autoscaler."""
+    """Check that the number of replicas is unset for workers whose class has bounds for the autoscaler."""
     classes = at(class_, "spec", "workers", DEPLOYMENTS) or ()
-    autoscaled = {at(one, "class") for one in classes if is_autoscaled(at(one, "metadata"))}
-    for one, path in workers(at(cluster, "spec", "topology"), DEPLOYMENTS):
-        if one.get("replicas") is not None and one.get("class") in autoscaled:
+    autoscaled = {at(worker_class, "class") for worker_class in classes if is_autoscaled(at(worker_class, "metadata"))}
+    for worker, path in workers(at(cluster, "spec", "topology"), DEPLOYMENTS):
+        if worker.get("replicas") is not None and worker.get("class") in autoscaled:
             where = f"Cluster {at(cluster, 'metadata', 'namespace')}/{at(cluster, 'metadata', 'name')}"
-            detail = f"cannot be set in {where} while its class {one.get('class')} has bounds for the autoscaler"
-            yield invalid(f"{path}.replicas", one["replicas"], detail)
+            detail = f"cannot be set in {where} while its class {worker.get('class')} has bounds for the autoscaler"
+            yield invalid(f"{path}.replicas", worker["replicas"], detail)
 
 
 def class_workers(class_: Fields, kind: str) -> dict[str, Fields]:
-    """The classes of workers that a ClusterClass has, by name."""
-    return {str(one.get("class")): one for one in at(class_, "spec", "workers", kind) or () if isinstance(one, dict)}
+    """The worker classes of a ClusterClass, by name."""
+    return {
+        str(worker_class.get("class")): worker_class
+        for worker_class in at(class_, "spec", "workers", kind) or ()
+        if isinstance(worker_class, dict)
+    }
 
 
 def has_health_check(part: Any) -> bool:
-    """Whether a health check is written out, not only enabled or disabled."""
+    """Return whether a health check is defined, not only enabled or disabled."""
     check = at(part, "healthCheck")
     return bool(at(check, "checks") or at(check, "remediation"))
 
 
 def relies_on_class(part: Any) -> bool:
-    """Whether a part of a topology asks for the health check of its class."""
+    """Return whether a part of a topology requests the health check of its class."""
     return at(part, "healthCheck", "enabled") is True and not has_health_check(part)
 
 
 def _worker_problems(topology: Any, class_: Fields, kind: str) -> Iterator[FieldProblem]:
     classes, seen = class_workers(class_, kind), set[str]()
-    for number, (one, _) in enumerate(workers(topology, kind)):
-        path, of, name = f"{ROOT}.workers.{kind}[{number}]", str(one.get("class") or ""), str(one.get("name") or "")
-        if of not in classes:
+    for number, (worker, _) in enumerate(workers(topology, kind)):
+        path, class_name, name = (
+            f"{ROOT}.workers.{kind}[{number}]",
+            str(worker.get("class") or ""),
+            str(worker.get("name") or ""),
+        )
+        if class_name not in classes:
             known = f"it has {', '.join(sorted(classes))}" if classes else "it has none"
-            detail = f'{_WORDS[kind]} with name "{of}" does not exist in ClusterClass "{_name(class_)}": {known}'
-            yield invalid(f"{path}.class", of, detail)
+            missing = f'{_CLASS_KINDS[kind]} with name "{class_name}" does not exist in ClusterClass "{_name(class_)}"'
+            yield invalid(f"{path}.class", class_name, f"{missing}: {known}")
         if name in seen:
-            yield invalid(f"{path}.name", name, f'name must be unique, and "{name}" is there more than once')
+            yield invalid(f"{path}.name", name, f'name must be unique, and "{name}" is used more than once')
         seen.add(name)
 
 
 def _health_check_problems(topology: Any, spec: Fields) -> Iterator[FieldProblem]:
-    plane, of = at(topology, "controlPlane"), at(spec, "controlPlane")
+    plane, plane_class = at(topology, "controlPlane"), at(spec, "controlPlane")
     path = f"{ROOT}.controlPlane.healthCheck"
-    if has_health_check(plane) and not at(of, "machineInfrastructure", "templateRef", "name"):
+    if has_health_check(plane) and not at(plane_class, "machineInfrastructure", "templateRef", "name"):
         yield forbidden(path, "can be only set if spec.controlPlane.machineInfrastructure is set in ClusterClass")
-    parts: list[tuple[Any, Any, str]] = [(plane, of, path)]
-    classes = {str(one.get("class")): one for one in at(spec, "workers", DEPLOYMENTS) or ()}
-    for one, where in workers(topology, DEPLOYMENTS):
-        if str(one.get("class")) in classes:
-            parts.append((one, classes[str(one.get("class"))], f"{where}.healthCheck"))
-    for part, held, where in parts:
-        if relies_on_class(part) and not has_health_check(held):
+    parts: list[tuple[Any, Any, str]] = [(plane, plane_class, path)]
+    classes = {str(worker_class.get("class")): worker_class for worker_class in at(spec, "workers", DEPLOYMENTS) or ()}
+    for worker, where in workers(topology, DEPLOYMENTS):
+        if str(worker.get("class")) in classes:
+            parts.append((worker, classes[str(worker.get("class"))], f"{where}.healthCheck"))
+    for part, class_part, where in parts:
+        if relies_on_class(part) and not has_health_check(class_part):
             detail = "cannot be set to true as neither the Cluster's topology nor the ClusterClass has a health check"
             yield forbidden(f"{where}.enabled", detail)
 
@@ -150,15 +160,15 @@ def _health_check_problems(topology: Any, spec: Fields) -> Iterator[FieldProblem
 def _read(cluster: Fields, class_: Fields) -> tuple[Topology, Sequence[ClusterClassStatusVariable]] | None:
     try:
         topology = msgspec.convert(at(cluster, "spec", "topology"), Topology)
-        found = msgspec.convert(at(class_, "status", "variables") or [], list[ClusterClassStatusVariable])
+        definitions = msgspec.convert(at(class_, "status", "variables") or [], list[ClusterClassStatusVariable])
     except msgspec.ValidationError:
         return None
-    return topology, found
+    return topology, definitions
 
 
-def _put_variables(holder: Fields, found: Sequence[Any], *path: str) -> Fields:
+def _put_variables(holder: Fields, variables: Sequence[Any], *path: str) -> Fields:
     # a value may be null, which the struct leaves out
-    plain = [{"value": None, **to_builtin(one)} for one in found]
+    plain = [{"value": None, **to_builtin(variable)} for variable in variables]
     return put(holder, plain, *path) if plain else holder
 
 

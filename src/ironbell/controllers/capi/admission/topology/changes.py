@@ -1,4 +1,4 @@
-"""Changes of a Cluster's topology: another version while one is still under way, another class.
+"""Validation of changes to a Cluster's topology: no new version while an upgrade is in progress.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/cluster.go (validateTopology on update,
 validateTopologyVersionUpdate), internal/topology/check/upgrade.go.
@@ -21,37 +21,38 @@ from ironbell.kube.decision import Fields
 
 
 def version_changes(new: Fields, old: Fields) -> tuple[Version, Version] | None:
-    """The version that was, and the one that is to be; None if it stays, or one is none."""
-    before, after = (find_version(str(at(one, "spec", "topology", "version") or "")) for one in (old, new))
-    if before is None or after is None or str(before) == str(after):
+    """The old and the new version; None if the version does not change, or if one of the two is not valid."""
+    old_version, new_version = (find_version(str(at(c, "spec", "topology", "version") or "")) for c in (old, new))
+    if old_version is None or new_version is None or str(old_version) == str(new_version):
         return None
-    return before, after
+    return old_version, new_version
 
 
 def version_problems(new: Fields, old: Fields, *, leaps: bool, running: Running | None) -> Iterator[FieldProblem]:
-    """Why a Cluster may not get its new version now.
+    """Check that a Cluster can get its new version now.
 
-    `leaps` tells that minor versions may be left out; `running` is None where that was not looked up.
+    `leaps` allows leaving out minor versions; `running` is None if the running objects were not looked up.
     """
     changed = version_changes(new, old)
     if changed is None:
         return
-    before, after = changed
+    old_version, new_version = changed
     path, text = f"{ROOT}.version", at(new, "spec", "topology", "version")
-    if after.core < before.core:
-        yield invalid(path, text, f'version cannot be decreased from "{before}" to "{after}"')
-    elif not leaps and after.core >= Version(before.major, before.minor + 2, 0):
+    if new_version.core < old_version.core:
+        yield invalid(path, text, f'version cannot be decreased from "{old_version}" to "{new_version}"')
+    elif not leaps and new_version.core >= Version(old_version.major, old_version.minor + 2, 0):
         detail = (
-            f'version cannot be increased from "{before}" to "{after}": go over v{before.major}.{before.minor + 1}, or'
+            f'version cannot be increased from "{old_version}" to "{new_version}": upgrade to'
+            f" v{old_version.major}.{old_version.minor + 1} first, or"
             " list the versions in spec.kubernetesVersions of the ClusterClass"
         )
         yield invalid(path, text, detail)
-    elif running is not None and (busy := list(running.faults(before))):
-        yield invalid(path, text, f"version cannot be changed: {_joined(busy)}")
+    elif running is not None and (problems := list(running.problems(old_version))):
+        yield invalid(path, text, f"version cannot be changed: {_joined(problems)}")
 
 
 class Running:
-    """What runs of a Cluster with a topology."""
+    """The running objects of a Cluster with a topology."""
 
     def __init__(
         self,
@@ -63,26 +64,28 @@ class Running:
         self._control_plane = control_plane
         self._deployments, self._pools, self._machines = deployments, pools, machines
 
-    def faults(self, version: Version) -> Iterator[str]:
-        """What has not come to a version yet."""
-        yield from self._control_plane_faults(version)
-        if names := sorted(_name(one) for one in self._deployments if self._is_behind(one, version)):
+    def problems(self, version: Version) -> Iterator[str]:
+        """Reasons why the objects have not completed the upgrade to a version."""
+        yield from self._control_plane_problems(version)
+        if names := sorted(
+            _name(deployment) for deployment in self._deployments if self._is_behind(deployment, version)
+        ):
             yield f"there are still MachineDeployments completing a previous upgrade: [{', '.join(names)}]"
-        if names := sorted(_name(one) for one in self._pools if _is_pool_behind(one, version)):
+        if names := sorted(_name(pool) for pool in self._pools if _is_pool_behind(pool, version)):
             yield f"there are still MachinePools completing a previous upgrade: [{', '.join(names)}]"
 
-    def _control_plane_faults(self, version: Version) -> Iterator[str]:
+    def _control_plane_problems(self, version: Version) -> Iterator[str]:
         if self._control_plane is None:
-            yield "failed to check if control plane is upgrading: its object is not there yet"
+            yield "failed to check if control plane is upgrading: its object does not exist yet"
             return
         plane = ControlPlane(self._control_plane, V1BETA2)
-        wanted = find_version(plane.version)
-        if wanted is None:
+        desired = find_version(plane.version)
+        if desired is None:
             yield "failed to check if control plane is upgrading: it has no version"
-        elif str(wanted) != str(version):
+        elif str(desired) != str(version):
             yield (
                 f"Cluster.spec.topology.version {version} was not propagated to control plane yet"
-                f" (control plane version {wanted})"
+                f" (control plane version {desired})"
             )
         elif plane.is_provisioning:
             yield "control plane is currently provisioning"
@@ -91,31 +94,31 @@ class Running:
 
     def _is_behind(self, deployment: Fields, version: Version) -> bool:
         text = str(at(deployment, "spec", "template", "spec", "version") or "")
-        wanted = find_version(text)
-        if wanted is None or str(wanted) != str(version):
+        desired = find_version(text)
+        if desired is None or str(desired) != str(version):
             return True
         try:
             selector = compiled(PlainSelector.of(at(deployment, "spec", "selector") or {}))
         except SelectorError:
             return True
         return any(
-            {text} != {at(one, "spec", "version"), at(one, "status", "nodeInfo", "kubeletVersion") or text}
-            for one in self._machines
-            if selector.matches(at(one, "metadata", "labels") or {})
+            {text} != {at(machine, "spec", "version"), at(machine, "status", "nodeInfo", "kubeletVersion") or text}
+            for machine in self._machines
+            if selector.matches(at(machine, "metadata", "labels") or {})
         )
 
 
 def _is_pool_behind(pool: Fields, version: Version) -> bool:
     text = str(at(pool, "spec", "template", "spec", "version") or "")
-    wanted = find_version(text)
-    if wanted is None or str(wanted) != str(version):
+    desired = find_version(text)
+    if desired is None or str(desired) != str(version):
         return True
-    return any(one.get("version") != text for one in at(pool, "status", "versions") or ())
+    return any(counter.get("version") != text for counter in at(pool, "status", "versions") or ())
 
 
 def _name(obj: Any) -> str:
     return str(at(obj, "metadata", "name"))
 
 
-def _joined(faults: Sequence[str]) -> str:
-    return faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+def _joined(problems: Sequence[str]) -> str:
+    return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"

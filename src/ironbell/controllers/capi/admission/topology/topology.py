@@ -1,4 +1,4 @@
-"""The topology of a Cluster as it is written, as far as that can be told without its class.
+"""Validation of a Cluster's topology without its class.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/cluster.go (validateTopology).
 """
@@ -29,25 +29,25 @@ _AUTOSCALER: Final = (ANNOTATION_AUTOSCALER_MIN_SIZE, ANNOTATION_AUTOSCALER_MAX_
 
 
 def has_topology(cluster: Fields | None) -> bool:
-    """Whether a Cluster has one."""
+    """Return whether a Cluster has a topology."""
     return bool(at(cluster, "spec", "topology"))
 
 
 def workers(topology: Any, kind: str) -> Iterator[tuple[Fields, str]]:
     """The MachineDeployments or MachinePools of a topology, each with its path."""
-    for one in at(topology, "workers", kind) or ():
-        if isinstance(one, dict):
-            yield one, f"{ROOT}.workers.{kind}[{one.get('name', '')}]"
+    for worker in at(topology, "workers", kind) or ():
+        if isinstance(worker, dict):
+            yield worker, f"{ROOT}.workers.{kind}[{worker.get('name', '')}]"
 
 
 def is_autoscaled(metadata: Any) -> bool:
-    """Whether annotations give the autoscaler its bounds."""
+    """Return whether annotations set bounds for the autoscaler."""
     annotations = at(metadata, "annotations")
     return isinstance(annotations, Mapping) and any(name in annotations for name in _AUTOSCALER)
 
 
 def topology_problems(cluster: Fields) -> Iterator[FieldProblem]:
-    """What is wrong with the topology of a Cluster that has one."""
+    """Return the problems of a Cluster's topology."""
     topology = at(cluster, "spec", "topology")
     yield from _version_problems(str(at(topology, "version") or ""))
     plane = at(topology, "controlPlane")
@@ -55,19 +55,19 @@ def topology_problems(cluster: Fields) -> Iterator[FieldProblem]:
     yield from checks.taint_problems(at(plane, "taints"), f"{ROOT}.controlPlane.taints", worker=False)
     yield from limit_problems(at(plane, "healthCheck"), f"{ROOT}.controlPlane.healthCheck")
     for kind in (DEPLOYMENTS, POOLS):
-        for one, path in workers(topology, kind):
-            yield from checks.metadata_problems(one.get("metadata"), f"{path}.metadata")
-            yield from checks.taint_problems(one.get("taints"), f"{path}.taints")
-    for one, path in workers(topology, DEPLOYMENTS):
-        rolling = at(one, "rollout", "strategy", "rollingUpdate")
+        for worker, path in workers(topology, kind):
+            yield from checks.metadata_problems(worker.get("metadata"), f"{path}.metadata")
+            yield from checks.taint_problems(worker.get("taints"), f"{path}.taints")
+    for worker, path in workers(topology, DEPLOYMENTS):
+        rolling = at(worker, "rollout", "strategy", "rollingUpdate")
         yield from rolling_problems(rolling, f"{path}.rollout.strategy.rollingUpdate")
-        check = one.get("healthCheck")
+        check = worker.get("healthCheck")
         yield from limit_problems(check, f"{path}.healthCheck")
-        most = at(check, "remediation", "maxInFlight")
-        yield from count_problems(most, f"{path}.healthCheck.remediation.maxInFlight")
-        if one.get("replicas") is not None and is_autoscaled(one.get("metadata")):
-            detail = "cannot be set while metadata.annotations has bounds for the autoscaler: take away one of them"
-            yield invalid(f"{path}.replicas", one["replicas"], detail)
+        limit = at(check, "remediation", "maxInFlight")
+        yield from count_problems(limit, f"{path}.healthCheck.remediation.maxInFlight")
+        if worker.get("replicas") is not None and is_autoscaled(worker.get("metadata")):
+            detail = "cannot be set while metadata.annotations has bounds for the autoscaler: remove one of them"
+            yield invalid(f"{path}.replicas", worker["replicas"], detail)
     yield from _concurrency_problems(at(cluster, "metadata", "annotations"))
 
 
@@ -87,6 +87,6 @@ def _concurrency_problems(annotations: Any) -> Iterator[FieldProblem]:
     path, digits = f"metadata.annotations.{ANNOTATION_UPGRADE_CONCURRENCY}", str(text).removeprefix("+")
     number = decimal(digits.removeprefix("-"))
     if number is None:
-        yield invalid(path, text, "could not parse the value of the annotation: it is a whole number")
+        yield invalid(path, text, "could not parse the value of the annotation: expected a whole number")
     elif digits.startswith("-") or number < 1:
         yield invalid(path, text, "value cannot be less than 1")

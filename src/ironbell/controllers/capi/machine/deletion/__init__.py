@@ -1,1 +1,1 @@
-"""A Machine's deletion, step by step: its pods go elsewhere, then its host goes, its bootstrap data, its Node. Pure."""
+"""A Machine's deletion in steps: drain the Node, delete the host, the bootstrap data and the Node. Pure."""

@@ -1,7 +1,7 @@
-"""Draining: the Node takes no more pods, and those on it are evicted.
+"""Draining: the Node accepts no more pods, and its pods are evicted.
 
-What was evicted when is known to this process only (`Evicted`); after a restart pods are evicted again, which does no
-harm.
+Only this process knows the outcomes of evictions (`Evicted`). After a restart pods are evicted again, which is
+harmless.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (drainNode).
 """
@@ -23,8 +23,7 @@ from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode, Po
 from ironbell.controllers.capi.machine.drain.treatment import DrainError, Treatment, rules_for_machine, treatments
 from ironbell.controllers.capi.machine.evictions import PodToEvict
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
-from ironbell.controllers.capi.machine.node import cluster_of
-from ironbell.controllers.capi.machine.node_conditions import is_unreachable
+from ironbell.controllers.capi.machine.node import cluster_of, is_unreachable
 from ironbell.controllers.capi.machine.observed import Observed
 from ironbell.controllers.capi.machine.performers import (
     CORDON,
@@ -33,49 +32,49 @@ from ironbell.controllers.capi.machine.performers import (
     CordonArguments,
     EvictArguments,
 )
-from ironbell.controllers.capi.machine.queries import LOOK_EVERY_S, Evicted, PodsOn
+from ironbell.controllers.capi.machine.queries import REFRESH_S, Evicted, PodsOn
 from ironbell.kube.decision import Effect, Fact, Need
 from ironbell.workload.queries import PUSHED_S, NodeByName, NodeView
 
 RETRY: Final = timedelta(seconds=20)
-"""Between two evictions of the same pod."""
+"""Time between two evictions of the same pod."""
 _UNREACHABLE_GRACE_S: Final = 1
 
 
 def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
-    """Whether the Node is drained; if not, what is to be done now is in the draft."""
+    """Return whether the Node is drained; if not, the draft has the next actions."""
     started = draft.started("node_drain_start_time")
     if draft.legacy(Legacy.DRAINING_SUCCEEDED) is None:
-        _says(draft, "Draining the node before deletion")
-    begun = f"Drain not completed yet (started at {started}):"
+        _report(draft, "Draining the node before deletion")
+    progress = f"Drain not completed yet (started at {started}):"
     at, name = cluster_of(observed), draft.status.node_ref.name
     pods, evicted = PodsOn(at, name), Evicted(at, name)
     since = draft.metadata.deletion_timestamp
-    asked = parse_rfc3339(since) if since else None
-    draft.need(Need(NodeByName(at, name), PUSHED_S, asked), Need(pods, LOOK_EVERY_S), Need(evicted, PUSHED_S))
+    deleted_at = parse_rfc3339(since) if since else None
+    draft.need(Need(NodeByName(at, name), PUSHED_S, deleted_at), Need(pods, REFRESH_S), Need(evicted, PUSHED_S))
     deletion = observed.deletion
     problem = _problem(deletion.node) or _problem(deletion.pods)
     if problem is not None:
-        _fails(draft, name, problem)
+        _report_failure(draft, name, problem)
         return False
     if deletion.node is None or deletion.pods is None or deletion.evicted is None:
-        _stage(draft, begun)
+        _report_progress(draft, progress)
         return False
-    node, found = deletion.node.value, deletion.pods.value
+    node, pods_of_node = deletion.node.value, deletion.pods.value
     if node is None:
-        # what is remembered may be from before the Node came
-        there = nodes_now(draft, observed, asked) if asked is not None else ()
-        if there is None or name in there:
-            _stage(draft, begun)
+        # the cached facts may be from before the Node joined
+        names = nodes_now(draft, observed, deleted_at) if deleted_at is not None else ()
+        if names is None or name in names:
+            _report_progress(draft, progress)
             return False
         return True
-    if found is None or not deletion.pods.fresh(draft.now, LOOK_EVERY_S):
-        _stage(draft, begun)
+    if pods_of_node is None or not deletion.pods.fresh(draft.now, REFRESH_S):
+        _report_progress(draft, progress)
         return False
     try:
-        plan = _plan(draft, observed, cluster, node, found)
+        plan = _plan(draft, observed, cluster, node, pods_of_node)
     except DrainError as error:
-        _fails(draft, name, error)
+        _report_failure(draft, name, error)
         return False
     if not node.unschedulable:
         draft.last.append(Effect(CORDON, CordonArguments(at, name), outdates=(NodeByName(at, name),)))
@@ -87,17 +86,17 @@ def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
     message = plans.message(plan, known, started)
     draft.deleting = (Reason.DRAINING_NODE, message)
     draft.wait(Reason.DRAINING_NODE, message)
-    _says(draft, message)
+    _report(draft, message)
     return False
 
 
 def treated(
     draft: Draft, observed: Observed, cluster: Cluster | None, pods: PodsOfNode, *, unreachable: bool
 ) -> list[tuple[PodView, Treatment]]:
-    """How each pod of the Node is treated.
+    """The treatment of each pod of the Node.
 
     Raises:
-        DrainError: that cannot be told.
+        DrainError: a pod's treatment cannot be decided.
     """
     labels = cluster.metadata.labels if cluster is not None else {}
     rules = rules_for_machine(observed.deletion.rules, machine=draft.metadata.labels, cluster=labels)
@@ -111,7 +110,7 @@ def _plan(draft: Draft, observed: Observed, cluster: Cluster | None, node: NodeV
 def _evict(
     draft: Draft, plan: Plan, known: dict[str, Outcome], node: NodeView, outdates: tuple[PodsOn, Evicted]
 ) -> None:
-    """Evict the pods whose turn it is, and come back when the next may be tried again."""
+    """Evict the pods whose turn it is, and requeue for the next attempt."""
     due = []
     for pod in plan.evict:
         outcome = known.get(pod.uid)
@@ -130,30 +129,30 @@ def _problem(fact: Fact[Any] | None) -> IronbellError | None:
     return fact.error if fact is not None else None
 
 
-def _fails(draft: Draft, node: str, error: IronbellError) -> None:
+def _report_failure(draft: Draft, node: str, error: IronbellError) -> None:
     message = f"Error draining Node: {error.message}"
     draft.deleting = (Reason.DRAINING_NODE, message)
     draft.wait(LegacyReason.DRAINING_FAILED, message)
-    before = draft.legacy(Legacy.DRAINING_SUCCEEDED)
-    if before is None or before.message != error.message:
+    condition = draft.legacy(Legacy.DRAINING_SUCCEEDED)
+    if condition is None or condition.message != error.message:
         draft.emit("FailedDrainNode", f'error draining Machine\'s node "{node}": {error.message}', warning=True)
     draft.legacy_false(Legacy.DRAINING_SUCCEEDED, LegacyReason.DRAINING_FAILED, WARNING, error.message)
 
 
 def _done(draft: Draft, node: str) -> None:
-    before = draft.legacy(Legacy.DRAINING_SUCCEEDED)
-    if before is None or before.status != "True":
+    condition = draft.legacy(Legacy.DRAINING_SUCCEEDED)
+    if condition is None or condition.status != "True":
         draft.put_legacy(legacy_true(Legacy.DRAINING_SUCCEEDED))
         draft.emit("SuccessfulDrainNode", f'success draining Machine\'s node "{node}"')
 
 
-def _stage(draft: Draft, begun: str) -> None:
-    """While the pods are asked for: what was told of them before still stands."""
-    before = draft.machine.status.conditions
-    if not any(one.type == "Deleting" and one.reason == Reason.DRAINING_NODE for one in before):
-        draft.deleting = (Reason.DRAINING_NODE, begun)
-    draft.wait(Reason.DRAINING_NODE, begun)
+def _report_progress(draft: Draft, progress: str) -> None:
+    """Report that the pods are being queried, unless an earlier report about the drain still stands."""
+    conditions = draft.machine.status.conditions
+    if not any(c.type == "Deleting" and c.reason == Reason.DRAINING_NODE for c in conditions):
+        draft.deleting = (Reason.DRAINING_NODE, progress)
+    draft.wait(Reason.DRAINING_NODE, progress)
 
 
-def _says(draft: Draft, message: str) -> None:
+def _report(draft: Draft, message: str) -> None:
     draft.legacy_false(Legacy.DRAINING_SUCCEEDED, LegacyReason.DRAINING, INFO, message)

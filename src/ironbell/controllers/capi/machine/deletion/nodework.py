@@ -1,6 +1,6 @@
-"""Whether the Node of a Machine that goes is drained and deleted at all.
+"""The decision whether the Node of a Machine that is being deleted is drained and deleted.
 
-Not while the whole cluster goes, nor when nothing is left that could move pods elsewhere, nor when there is no Node.
+It is neither while the whole cluster is being deleted, nor if no other node remains for its pods, nor without a Node.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (isDeleteNodeAllowed).
 """
@@ -26,26 +26,26 @@ from ironbell.workload.queries import PUSHED_S
 
 
 class NodeWork(Enum):
-    """What becomes of the Node."""
+    """The treatment of the Node."""
 
     DONE = "done"
-    """It is drained, and deleted in the end."""
+    """It is drained, and finally deleted."""
     LEFT_OUT = "left out"
     NO_NODE = "no node"
-    """None was found."""
+    """The Machine has none."""
     NOT_KNOWN = "not known"
-    """What decides this is still to come."""
+    """The decision needs facts that are not known yet."""
 
 
 def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> NodeWork:
-    """Whether to do it; takes over the Node's name if only now there is one."""
+    """Decide the treatment of the Node; record its name if it has appeared only now."""
     if cluster is None or is_deleting(cluster):
         return NodeWork.LEFT_OUT
     if observed.infrastructure.state in (State.UNKNOWN, State.NO_SUCH_KIND):
-        # A host that cannot be seen now may be there: its pods have a right to leave it.
+        # A host that cannot be read now may exist: then its pods have to be drained.
         draft.wait("InfrastructureNotReadable", str(observed.infrastructure))
         return NodeWork.NOT_KNOWN
-    if not draft.status.node_ref.name and not _look_once_more(draft, observed):
+    if not draft.status.node_ref.name and not _is_node_known(draft, observed):
         return NodeWork.NOT_KNOWN
     if not draft.status.node_ref.name:
         return NodeWork.NO_NODE
@@ -62,37 +62,42 @@ def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> Node
 
 
 def node_left_by_host(draft: Draft, observed: Observed) -> NodeWork:
-    """What becomes of a Node that joined while its host was on its way out: nobody else would ever delete it."""
-    gone = draft.legacy(Legacy.INFRASTRUCTURE_READY)
-    if not observed.provider_id or gone is None or gone.last_transition_time is None:
+    """Decide the treatment of a Node that joined while its host was being deleted; nothing else would delete it."""
+    deletion = draft.legacy(Legacy.INFRASTRUCTURE_READY)
+    if not observed.provider_id or deletion is None or deletion.last_transition_time is None:
         return NodeWork.NO_NODE
     # the moment is stored in whole seconds
-    after = parse_rfc3339(gone.last_transition_time) + timedelta(seconds=1)
+    after = parse_rfc3339(deletion.last_transition_time) + timedelta(seconds=1)
     if draft.now < after:
         draft.requeue_after(after - draft.now)
         return NodeWork.NOT_KNOWN
-    if not _is_asked(draft, observed, after):
+    if not _query_nodes(draft, observed, after):
         return NodeWork.NOT_KNOWN
     return NodeWork.DONE if draft.status.node_ref.name else NodeWork.NO_NODE
 
 
-def _look_once_more(draft: Draft, observed: Observed) -> bool:
-    """Whether it is known if there is a Node. One may have come since; and what is remembered may be from before the
-    deletion, or from a cluster whose Nodes are not being watched for a moment."""
+def _is_node_known(draft: Draft, observed: Observed) -> bool:
+    """Return whether it is known if the Machine has a Node.
+
+    A Node may have joined meanwhile; and the cached facts may be from before the deletion, or from a cluster whose
+    Nodes are not watched for a moment.
+    """
     if not observed.provider_id:
         return True
-    # A host that was never ready takes its provider ID with it, by which a Node that joins until then is found.
+    # The provider ID of a host that was never ready is lost with it, and a Node that joins until then is found by it.
     draft.spec = replace(draft.spec, provider_id=observed.provider_id)
     known, since = state(observed).node, draft.metadata.deletion_timestamp
     if known is not None:
         draft.status = replace(draft.status, node_ref=MachineNodeReference(name=known.name))
         return True
-    return since is None or _is_asked(draft, observed, parse_rfc3339(since))
+    return since is None or _query_nodes(draft, observed, parse_rfc3339(since))
 
 
 def nodes_now(draft: Draft, observed: Observed, since: datetime) -> tuple[str, ...] | None:
-    """Names of the Machine's Nodes, asked of the cluster itself since this moment; None while that is not answered.
-    What cannot be asked is taken for nothing: it does not hold us."""
+    """Names of the Machine's Nodes, queried from the cluster itself since this moment; None until the answer arrives.
+
+    A failed query counts as no Nodes, so that it does not block the deletion.
+    """
     draft.need(Need(NodesNow(cluster_of(observed), observed.provider_id), PUSHED_S, since))
     fact = observed.deletion.nodes_now
     if fact is not None and fact.error is not None and fact.error_at is not None and fact.error_at >= since:
@@ -102,11 +107,11 @@ def nodes_now(draft: Draft, observed: Observed, since: datetime) -> tuple[str, .
     return fact.value or ()
 
 
-def _is_asked(draft: Draft, observed: Observed, since: datetime) -> bool:
-    """Whether it is known if there is a Node; takes over its name."""
+def _query_nodes(draft: Draft, observed: Observed, since: datetime) -> bool:
+    """Return whether it is known if the Machine has a Node; record its name."""
     names = nodes_now(draft, observed, since)
     if names is None:
-        draft.wait("NodeNotKnown", f"whether there is a Node with spec.providerID {observed.provider_id} is asked")
+        draft.wait("NodeNotKnown", f"checking for a Node with spec.providerID {observed.provider_id}")
         return False
     if names:
         draft.status = replace(draft.status, node_ref=MachineNodeReference(name=names[0]))

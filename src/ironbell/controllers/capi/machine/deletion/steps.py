@@ -1,4 +1,4 @@
-"""The steps of a deletion, in their order; each says when it is over, or what it waits for.
+"""The steps of a deletion, in their order; each reports that it is completed, or what it waits for.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (reconcileDelete).
 """
@@ -33,22 +33,22 @@ from ironbell.workload.queries import NodeByName
 
 
 def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None:
-    """Bring the deletion forward, by as many steps as are over."""
+    """Bring the deletion forward, by as many steps as are completed."""
     if FINALIZER_MACHINE not in draft.metadata.finalizers:
         return
-    # What a Machine that stays would wait for matters no more.
+    # The reasons for waiting of a Machine that is not being deleted no longer apply.
     draft.waiting = None
     work = node_work(draft, observed, cluster)
     if work is NodeWork.NOT_KNOWN:
-        why = f": {draft.waiting.message}" if draft.waiting is not None else ""
-        _stage(draft, Reason.DELETING, f"Deletion started{why}")
+        reason = f": {draft.waiting.message}" if draft.waiting is not None else ""
+        _stage(draft, Reason.DELETING, f"Deletion started{reason}")
         return
     if work is NodeWork.DONE and not _node_is_free(draft, observed, cluster):
-        _remember_limits(draft)
+        _requeue_at_limits(draft)
         return
-    if _hooks_hold(draft, PREFIX_PRE_TERMINATE_HOOK):
+    if _waits_for_hooks(draft, PREFIX_PRE_TERMINATE_HOOK):
         return
-    if not _is_gone(
+    if not _is_deleted(
         draft,
         observed.infrastructure,
         Legacy.INFRASTRUCTURE_READY,
@@ -56,7 +56,7 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None
         draft.infrastructure_problem,
     ):
         return
-    if observed.bootstrap is not None and not _is_gone(
+    if observed.bootstrap is not None and not _is_deleted(
         draft,
         observed.bootstrap,
         Legacy.BOOTSTRAP_READY,
@@ -67,7 +67,7 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None
     if work is NodeWork.NO_NODE:
         work = node_left_by_host(draft, observed)
     if work is NodeWork.NOT_KNOWN:
-        _stage(draft, Reason.DELETING_NODE, "The host is gone; making sure that no Node joined before that")
+        _stage(draft, Reason.DELETING_NODE, "The host was deleted. Checking that no Node joined before")
         return
     if work is NodeWork.DONE:
         _delete_node(draft, observed)
@@ -79,28 +79,28 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None
 
 
 def _node_is_free(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
-    """Whether pre-drain hooks, drain and volumes are through with the Node."""
-    if _hooks_hold(draft, PREFIX_PRE_DRAIN_HOOK):
+    """Return whether pre-drain hooks, drain and volumes no longer need the Node."""
+    if _waits_for_hooks(draft, PREFIX_PRE_DRAIN_HOOK):
         return False
     if _is_to_be_drained(draft, observed) and not draining.drain(draft, observed, cluster):
         return False
-    return not _volumes_matter(draft, observed) or volumes.detached(draft, observed, cluster)
+    return not _waits_for_volumes(draft, observed) or volumes.detached(draft, observed, cluster)
 
 
 def _is_to_be_drained(draft: Draft, observed: Observed) -> bool:
     limit_s, started = draft.spec.deletion.node_drain_timeout_seconds, draft.deletion.node_drain_start_time
-    return _may_wait(draft, observed, ANNOTATION_EXCLUDE_NODE_DRAINING) and not _is_over(draft, limit_s, started)
+    return _may_wait(draft, observed, ANNOTATION_EXCLUDE_NODE_DRAINING) and not _has_expired(draft, limit_s, started)
 
 
-def _volumes_matter(draft: Draft, observed: Observed) -> bool:
+def _waits_for_volumes(draft: Draft, observed: Observed) -> bool:
     limit_s = draft.spec.deletion.node_volume_detach_timeout_seconds
     started = draft.deletion.wait_for_node_volume_detach_start_time
     excluded = ANNOTATION_EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH
-    return _may_wait(draft, observed, excluded) and not _is_over(draft, limit_s, started)
+    return _may_wait(draft, observed, excluded) and not _has_expired(draft, limit_s, started)
 
 
 def _may_wait(draft: Draft, observed: Observed, excluded: str) -> bool:
-    """Whether there is a host yet for whose Node it makes sense to wait."""
+    """Return whether the Machine has a host for whose Node it makes sense to wait."""
     return (
         excluded not in draft.metadata.annotations
         and draft.deletion.wait_for_pre_terminate_hook_start_time is None
@@ -109,24 +109,24 @@ def _may_wait(draft: Draft, observed: Observed, excluded: str) -> bool:
     )
 
 
-def _is_over(draft: Draft, limit_s: int | None, started: str | None) -> bool:
-    """Whether the time for a step has passed. None and 0 are no limit."""
+def _has_expired(draft: Draft, limit_s: int | None, started: str | None) -> bool:
+    """Return whether the time for a step has passed. None and 0 mean no limit."""
     return bool(limit_s and started and draft.now - parse_rfc3339(started) >= timedelta(seconds=limit_s))
 
 
-def _remember_limits(draft: Draft) -> None:
-    """Come back when the time for a step that has begun is over."""
+def _requeue_at_limits(draft: Draft) -> None:
+    """Requeue for the time when a started step times out."""
     limits, steps = draft.spec.deletion, draft.deletion
     for limit_s, started in (
         (limits.node_drain_timeout_seconds, steps.node_drain_start_time),
         (limits.node_volume_detach_timeout_seconds, steps.wait_for_node_volume_detach_start_time),
     ):
-        if limit_s and started and not _is_over(draft, limit_s, started):
+        if limit_s and started and not _has_expired(draft, limit_s, started):
             draft.requeue_after(parse_rfc3339(started) + timedelta(seconds=limit_s) - draft.now)
 
 
-def _hooks_hold(draft: Draft, prefix: str) -> bool:
-    """Whether somebody asks by annotation to wait at this point."""
+def _waits_for_hooks(draft: Draft, prefix: str) -> bool:
+    """Return whether annotations of other components hold the deletion at this point."""
     kind, step, reason, title = _HOOKS[prefix]
     hooks = sorted(key for key in draft.metadata.annotations if key.startswith(prefix))
     if not hooks:
@@ -154,8 +154,8 @@ _HOOKS: Final = {
 }
 
 
-def _is_gone(draft: Draft, external: External, kind: Legacy, stage: Reason, problem: str) -> bool:
-    """Whether a provider's object is gone; asks for its deletion if nobody has yet."""
+def _is_deleted(draft: Draft, external: External, kind: Legacy, stage: Reason, problem: str) -> bool:
+    """Return whether a provider's object was deleted; delete it if nothing has yet."""
     name = external.reference.kind
     if external.is_missing:
         draft.legacy_false(kind, LegacyReason.DELETED, INFO)
@@ -164,7 +164,7 @@ def _is_gone(draft: Draft, external: External, kind: Legacy, stage: Reason, prob
         _stage(draft, stage, f"Waiting for {name} to be deleted: {external}")
         return False
     if problem:
-        # It is somebody else's: what another controls is not ours to delete.
+        # An object that another owner controls is not ours to delete.
         _stage(draft, stage, f"{name} is not deleted: {problem}")
         return False
     if not external.is_deleting:

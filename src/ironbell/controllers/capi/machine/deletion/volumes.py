@@ -1,4 +1,4 @@
-"""Waiting until the Node's volumes are detached, so that nothing is cut off while it is written.
+"""Waiting until the Node's volumes are detached, so that none is cut off during writes.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (shouldWaitForNodeVolumes).
 """
@@ -16,10 +16,9 @@ from ironbell.controllers.capi.machine.drain.pods import PodsOfNode
 from ironbell.controllers.capi.machine.drain.treatment import Behavior, DrainError
 from ironbell.controllers.capi.machine.drain.volumes import attached, message
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
-from ironbell.controllers.capi.machine.node import cluster_of
-from ironbell.controllers.capi.machine.node_conditions import is_unreachable
+from ironbell.controllers.capi.machine.node import cluster_of, is_unreachable
 from ironbell.controllers.capi.machine.observed import Observed
-from ironbell.controllers.capi.machine.queries import LOOK_EVERY_S, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.queries import REFRESH_S, PodsOn, VolumesOn
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Need
 from ironbell.workload.queries import PUSHED_S, NodeByName
@@ -28,39 +27,39 @@ _STAGE: Final = Reason.WAITING_FOR_VOLUME_DETACH
 
 
 def detached(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
-    """Whether nothing is attached any more that has to be detached first."""
+    """Return whether no volume is attached any more that has to be detached first."""
     started = draft.started("wait_for_node_volume_detach_start_time")
     at, name = cluster_of(observed), draft.status.node_ref.name
     if draft.legacy(Legacy.VOLUME_DETACH_SUCCEEDED) is None:
-        told = "Waiting for node volumes to be detached"
-        draft.legacy_false(Legacy.VOLUME_DETACH_SUCCEEDED, LegacyReason.WAITING_FOR_VOLUME_DETACH, INFO, told)
-    begun = f"Waiting for Node volumes to be detached (started at {started})"
+        text = "Waiting for node volumes to be detached"
+        draft.legacy_false(Legacy.VOLUME_DETACH_SUCCEEDED, LegacyReason.WAITING_FOR_VOLUME_DETACH, INFO, text)
+    progress = f"Waiting for Node volumes to be detached (started at {started})"
     draft.need(Need(NodeByName(at, name), PUSHED_S))
     known = observed.deletion.node
     if known is not None and known.at is not None and (known.value is None or is_unreachable(known.value)):
         return _done(draft, name)
-    draft.need(Need(VolumesOn(at, name), LOOK_EVERY_S))
-    found = observed.deletion.volumes
-    problem = (known.error if known is not None else None) or (found.error if found is not None else None)
+    draft.need(Need(VolumesOn(at, name), REFRESH_S))
+    volumes = observed.deletion.volumes
+    problem = (known.error if known is not None else None) or (volumes.error if volumes is not None else None)
     if problem is not None:
-        return _fails(draft, name, problem)
-    if known is None or found is None or found.value is None or not found.fresh(draft.now, LOOK_EVERY_S):
-        return _asks(draft, begun)
-    if not found.value.in_status and not found.value.by_attachment:
+        return _report_failure(draft, name, problem)
+    if known is None or volumes is None or volumes.value is None or not volumes.fresh(draft.now, REFRESH_S):
+        return _report_progress(draft, progress)
+    if not volumes.value.in_status and not volumes.value.by_attachment:
         return _done(draft, name)
-    draft.need(Need(PodsOn(at, name), LOOK_EVERY_S))
+    draft.need(Need(PodsOn(at, name), REFRESH_S))
     pods = observed.deletion.pods
     if pods is None or pods.value is None:
-        return _asks(draft, begun)
+        return _report_progress(draft, progress)
     try:
-        waiting_for = attached(found.value, ignored_claims=_ignored(draft, observed, cluster, pods.value))
+        waiting_for = attached(volumes.value, ignored_claims=_ignored(draft, observed, cluster, pods.value))
     except DrainError as error:
-        return _fails(draft, name, error)
+        return _report_failure(draft, name, error)
     if waiting_for.is_empty:
         return _done(draft, name)
-    told = message(waiting_for, started)
-    draft.deleting = (_STAGE, told)
-    draft.wait(_STAGE, told)
+    text = message(waiting_for, started)
+    draft.deleting = (_STAGE, text)
+    draft.wait(_STAGE, text)
     return False
 
 
@@ -68,34 +67,34 @@ def _ignored(draft: Draft, observed: Observed, cluster: Cluster | None, pods: Po
     """Claims of pods that draining leaves on the Node."""
     return {
         f"{pod.namespace}/{claim}"
-        for pod, how in treated(draft, observed, cluster, pods, unreachable=False)
-        if how.behavior is Behavior.SKIP
+        for pod, treatment in treated(draft, observed, cluster, pods, unreachable=False)
+        if treatment.behavior is Behavior.SKIP
         for claim in pod.claims
     }
 
 
 def _done(draft: Draft, node: str) -> bool:
-    before = draft.legacy(Legacy.VOLUME_DETACH_SUCCEEDED)
-    if before is None or before.status != "True":
+    condition = draft.legacy(Legacy.VOLUME_DETACH_SUCCEEDED)
+    if condition is None or condition.status != "True":
         draft.put_legacy(legacy_true(Legacy.VOLUME_DETACH_SUCCEEDED))
         draft.emit("NodeVolumesDetached", f'success waiting for node volumes detaching Machine\'s node "{node}"')
     return True
 
 
-def _asks(draft: Draft, begun: str) -> bool:
-    before = find_condition(draft.machine.status.conditions, "Deleting")
-    if before is None or before.reason != _STAGE:
-        draft.deleting = (_STAGE, begun)
-    draft.wait(_STAGE, begun)
+def _report_progress(draft: Draft, progress: str) -> bool:
+    condition = find_condition(draft.machine.status.conditions, "Deleting")
+    if condition is None or condition.reason != _STAGE:
+        draft.deleting = (_STAGE, progress)
+    draft.wait(_STAGE, progress)
     return False
 
 
-def _fails(draft: Draft, node: str, error: IronbellError) -> bool:
-    told = f"Error waiting for volumes to be detached from Node: {error.message}"
-    before = find_condition(draft.machine.status.conditions, "Deleting")
-    if before is None or before.message != told:
-        what = f'error waiting for node volumes detaching, Machine\'s node "{node}": {error.message}'
-        draft.emit("FailedWaitForVolumeDetach", what, warning=True)
-    draft.deleting = (_STAGE, told)
-    draft.wait(_STAGE, told)
+def _report_failure(draft: Draft, node: str, error: IronbellError) -> bool:
+    text = f"Error waiting for volumes to be detached from Node: {error.message}"
+    condition = find_condition(draft.machine.status.conditions, "Deleting")
+    if condition is None or condition.message != text:
+        event = f'error waiting for node volumes detaching, Machine\'s node "{node}": {error.message}'
+        draft.emit("FailedWaitForVolumeDetach", event, warning=True)
+    draft.deleting = (_STAGE, text)
+    draft.wait(_STAGE, text)
     return False

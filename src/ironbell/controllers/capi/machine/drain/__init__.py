@@ -1,1 +1,1 @@
-"""Draining: which pods of a node go, in which order, and what is told of it. Pure."""
+"""Draining: the order in which the pods of a node leave it, and the messages about it. Pure."""

@@ -1,4 +1,4 @@
-"""What is done with the pods of a node now, what later: only those of the lowest order are touched.
+"""The pods of a node that are drained now, and those that are drained later: only the lowest order is evicted.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/drain/drain.go (EvictPods, ConditionMessage).
 """
@@ -11,70 +11,70 @@ from dataclasses import dataclass
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodView, shortened
 from ironbell.controllers.capi.machine.drain.treatment import Behavior, Treatment
 
-BUDGET_REFUSAL = "cannot evict pod as it would violate the pod's disruption budget."
-"""How a refusal for the sake of a PodDisruptionBudget begins (the API writes its first letter large)."""
-STILL_THERE = "deletionTimestamp set, but still not removed from the Node"
-FAILURES_TOLD = 5
+BUDGET_REJECTION = "cannot evict pod as it would violate the pod's disruption budget."
+"""Begin of the message about an eviction that a PodDisruptionBudget rejects (the API capitalizes its first letter)."""
+NOT_REMOVED = "deletionTimestamp set, but still not removed from the Node"
+FAILURES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The pods of a node, by what is to happen to them. All in the order of their names."""
+    """The pods of a node, by their treatment. All in the order of their names."""
 
     evict: tuple[PodView, ...] = ()
     evict_later: tuple[PodView, ...] = ()
     ending: tuple[PodView, ...] = ()
-    """Deleted, and still there."""
+    """Deleted, but not yet removed."""
     await_end: tuple[PodView, ...] = ()
-    """To end by themselves."""
+    """Expected to complete by themselves."""
     await_end_later: tuple[PodView, ...] = ()
     skipped: tuple[PodView, ...] = ()
 
     @property
     def is_done(self) -> bool:
-        """Whether no pod is left that has to go."""
+        """Return whether no pod is left that has to leave the node."""
         return not (self.evict or self.evict_later or self.ending or self.await_end or self.await_end_later)
 
 
 def plan(treated: Sequence[tuple[PodView, Treatment]]) -> Plan:
-    """Sort pods by what is to happen to them.
+    """Sort pods by their treatment.
 
-    A pod that is being deleted still holds its order: higher ones wait until it is gone.
+    A pod that is being deleted still holds its order: higher orders wait until it is removed.
     """
-    lowest = min((how.order for _, how in treated if how.behavior is not Behavior.SKIP), default=0)
-    found: dict[str, list[PodView]] = {}
-    for pod, how in treated:
-        now = how.order == lowest
-        if how.behavior is Behavior.SKIP:
-            where = "skipped"
-        elif how.behavior is Behavior.WAIT_COMPLETED:
-            where = "await_end" if now else "await_end_later"
+    lowest = min((treatment.order for _, treatment in treated if treatment.behavior is not Behavior.SKIP), default=0)
+    groups: dict[str, list[PodView]] = {}
+    for pod, treatment in treated:
+        now = treatment.order == lowest
+        if treatment.behavior is Behavior.SKIP:
+            group = "skipped"
+        elif treatment.behavior is Behavior.WAIT_COMPLETED:
+            group = "await_end" if now else "await_end_later"
         elif pod.deletion is not None:
-            where = "ending"
+            group = "ending"
         else:
-            where = "evict" if now else "evict_later"
-        found.setdefault(where, []).append(pod)
-    return Plan(**{where: tuple(pods) for where, pods in found.items()})
+            group = "evict" if now else "evict_later"
+        groups.setdefault(group, []).append(pod)
+    return Plan(**{group: tuple(pods) for group, pods in groups.items()})
 
 
 def message(plan: Plan, outcomes: Mapping[str, Outcome], started: str) -> str:
-    """What is told while draining goes on. `outcomes` are by uid of the pod."""
+    """The message about a drain in progress. `outcomes` are by uid of the pod."""
     lines = [f"Drain not completed yet (started at {started}):"]
-    refused: dict[str, list[PodView]] = {}
+    rejected: dict[str, list[PodView]] = {}
     ending = list(plan.ending)
     for pod in plan.evict:
         outcome = outcomes.get(pod.uid)
         if outcome is None:
             continue
         if outcome.error:
-            refused.setdefault(outcome.error, []).append(pod)
+            rejected.setdefault(outcome.error, []).append(pod)
         else:
             ending.append(pod)
     if ending:
-        lines.append(f"* {_pods(sorted(ending, key=str))}: {STILL_THERE}")
-    told = sorted(refused)
-    lines += [f"* {_pods(refused[error])}: {_failure(error)}" for error in told[:FAILURES_TOLD]]
-    others = sum(len(refused[error]) for error in told[FAILURES_TOLD:])
+        lines.append(f"* {_pods(sorted(ending, key=str))}: {NOT_REMOVED}")
+    errors = sorted(rejected)
+    lines += [f"* {_pods(rejected[error])}: {_failure(error)}" for error in errors[:FAILURES_SHOWN]]
+    others = sum(len(rejected[error]) for error in errors[FAILURES_SHOWN:])
     if others:
         lines.append(f"* {others} Pod{'s' if others > 1 else ''} with other issues")
     if plan.await_end:
@@ -94,4 +94,4 @@ def _pods(pods: Sequence[PodView]) -> str:
 
 def _failure(error: str) -> str:
     lowered = error[:1].lower() + error[1:]
-    return lowered if lowered.startswith(BUDGET_REFUSAL) else f"failed to evict Pod, {error}"
+    return lowered if lowered.startswith(BUDGET_REJECTION) else f"failed to evict Pod, {error}"

@@ -1,4 +1,4 @@
-"""What runs on a node, as draining it sees it.
+"""The pods of a node, as draining needs them.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/drain.
 """
@@ -12,7 +12,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """One pod."""
+    """A pod."""
 
     namespace: str
     name: str
@@ -25,7 +25,7 @@ class PodView:
     """A static pod, which the API only mirrors."""
     deletion: datetime | None = None
     claims: tuple[str, ...] = ()
-    """PersistentVolumeClaims that it uses, by name."""
+    """Names of the PersistentVolumeClaims that it uses."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -33,7 +33,7 @@ class PodView:
 
 @dataclass(frozen=True, slots=True)
 class PodsOfNode:
-    """All pods of a node, and the labels of the namespaces they are in."""
+    """All pods of a node, and the labels of their namespaces."""
 
     pods: tuple[PodView, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -41,16 +41,16 @@ class PodsOfNode:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of asking for one pod's eviction."""
+    """The outcome of one pod's eviction request."""
 
     uid: str
     at: datetime
     error: str = ""
-    """Why it was refused; empty if it was not."""
+    """Reason why it was rejected; empty if it was accepted."""
 
 
 EVICTION_BUDGET_S = 10.0
-"""For how long pods are evicted in one go."""
+"""Time for evicting pods in one pass."""
 NOT_REACHED = f"eviction timeout of {EVICTION_BUDGET_S:g}s reached, eviction will be retried"
 """The error of pods that did not get their turn within the budget."""
 TERMINATING_NAMESPACE = (
@@ -59,12 +59,12 @@ TERMINATING_NAMESPACE = (
 )
 
 
-def shortened(items: Sequence[object], most: int = 5) -> str:
-    """The first of a list, by `str`, and the number of the others.
+def shortened(items: Sequence[object], limit: int = 5) -> str:
+    """The first items of a list, by `str`, and the number of the others.
 
     Source: kubernetes-sigs/cluster-api: util/log/log.go.
     """
-    shown = [str(item) for item in items[:most]]
-    if len(items) > most:
-        shown.append(f"... ({len(items) - most} more)")
+    shown = [str(item) for item in items[:limit]]
+    if len(items) > limit:
+        shown.append(f"... ({len(items) - limit} more)")
     return ", ".join(shown)

@@ -1,4 +1,4 @@
-"""How each pod of a node is treated when the node is drained: a chain of filters, the first that decides wins.
+"""The treatment of each pod of a node when the node is drained: a chain of filters, of which the first match decides.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/drain/filters.go. Its warnings (a pod with local storage,
 a pod without a controller) only go to a log there, and are left out.
@@ -24,7 +24,7 @@ _DELETED_LONG_ENOUGH: Final = timedelta(seconds=2)
 
 
 class Behavior(Enum):
-    """What draining does with a pod; the values are those of a MachineDrainRule."""
+    """The treatment of a pod by draining; the values are those of a MachineDrainRule."""
 
     DRAIN = "Drain"
     SKIP = "Skip"
@@ -33,24 +33,24 @@ class Behavior(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """What draining does with a pod, and when: lower orders come first."""
+    """The treatment of a pod by draining, and its order: lower orders come first."""
 
     behavior: Behavior
     order: int = 0
 
 
 class DrainError(IronbellError):
-    """It cannot be told how some pods are to be treated."""
+    """The treatment of some pods cannot be decided."""
 
     reason = "DrainingFailed"
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What decides besides the pod itself."""
+    """The input of the decision besides the pod itself."""
 
     rules: Sequence[MachineDrainRule]
-    """Those that concern the Machine, by name."""
+    """Rules that apply to the Machine, by name."""
     namespaces: Mapping[str, Mapping[str, str]]
     unreachable: bool
     now: datetime
@@ -64,81 +64,84 @@ DRAIN: Final = Treatment(Behavior.DRAIN)
 def rules_for_machine(
     rules: Sequence[MachineDrainRule], *, machine: Mapping[str, str], cluster: Mapping[str, str]
 ) -> tuple[MachineDrainRule, ...]:
-    """The rules that concern a Machine with these labels in a Cluster with those, in the order they are tried.
+    """The rules that apply to a Machine and a Cluster with these labels, in the order of their names.
 
     Raises:
-        DrainError: a rule's selector is none.
+        DrainError: a rule's selector is not valid.
     """
 
-    def concerns(rule: MachineDrainRule) -> bool:
+    def applies(rule: MachineDrainRule) -> bool:
         return not rule.spec.machines or any(
-            matches(one.selector, machine) and matches(one.cluster_selector, cluster) for one in rule.spec.machines
+            matches(selectors.selector, machine) and matches(selectors.cluster_selector, cluster)
+            for selectors in rule.spec.machines
         )
 
-    found = []
+    applicable = []
     for rule in sorted(rules, key=lambda rule: rule.metadata.name):
         try:
-            if concerns(rule):
-                found.append(rule)
+            if applies(rule):
+                applicable.append(rule)
         except SelectorError as error:
             raise DrainError(f"invalid selectors in MachineDrainRule {rule.metadata.name}: {error}") from error
-    return tuple(found)
+    return tuple(applicable)
 
 
 def treatments(
     node: PodsOfNode, rules: Sequence[MachineDrainRule], *, unreachable: bool, now: datetime
 ) -> list[tuple[PodView, Treatment]]:
-    """How each pod is treated, by namespace and name.
+    """The treatment of each pod, by namespace and name.
 
     Raises:
-        DrainError: some pods cannot be judged; all of them are named.
+        DrainError: the treatment of some pods cannot be decided; the message names all of them.
     """
-    around = Circumstances(rules, node.namespaces, unreachable, now)
+    circumstances = Circumstances(rules, node.namespaces, unreachable, now)
     decided: list[tuple[PodView, Treatment]] = []
     failed: dict[str, list[str]] = {}
     for pod in sorted(node.pods, key=str):
         try:
-            decided.append((pod, _treatment(pod, around)))
+            decided.append((pod, _treatment(pod, circumstances)))
         except DrainError as error:
             failed.setdefault(error.message, []).append(str(pod))
     if failed:
-        raise DrainError("; ".join(f'Pods with error "{why}": {", ".join(pods)}' for why, pods in failed.items()))
+        raise DrainError(
+            "; ".join(f'Pods with error "{problem}": {", ".join(pods)}' for problem, pods in failed.items())
+        )
     return decided
 
 
-def _treatment(pod: PodView, around: Circumstances) -> Treatment:
-    return next((found for judge in _FILTERS if (found := judge(pod, around)) is not None), DRAIN)
+def _treatment(pod: PodView, circumstances: Circumstances) -> Treatment:
+    return next((treatment for decide in _FILTERS if (treatment := decide(pod, circumstances)) is not None), DRAIN)
 
 
-def _deleted(pod: PodView, around: Circumstances) -> Treatment | None:
-    """On an unreachable node nobody ends a pod: it counts as gone."""
-    gone = pod.deletion is not None and around.now - pod.deletion >= _DELETED_LONG_ENOUGH
-    return SKIP if around.unreachable and gone else None
+def _deleted(pod: PodView, circumstances: Circumstances) -> Treatment | None:
+    """Skip a deleted pod of an unreachable node: no kubelet removes it."""
+    is_deleted = pod.deletion is not None and circumstances.now - pod.deletion >= _DELETED_LONG_ENOUGH
+    return SKIP if circumstances.unreachable and is_deleted else None
 
 
-def _daemon(pod: PodView, _around: Circumstances) -> Treatment | None:
+def _daemon(pod: PodView, _circumstances: Circumstances) -> Treatment | None:
     return SKIP if pod.of_daemon_set and not pod.finished else None
 
 
-def _static(pod: PodView, _around: Circumstances) -> Treatment | None:
+def _static(pod: PodView, _circumstances: Circumstances) -> Treatment | None:
     return SKIP if pod.mirror else None
 
 
-def _labelled(pod: PodView, _around: Circumstances) -> Treatment | None:
-    """The pod's own label; a value that is not known says nothing."""
+def _labelled(pod: PodView, _circumstances: Circumstances) -> Treatment | None:
+    """Treat the pod by its own label; an unknown value is ignored."""
     value = pod.labels.get(LABEL_DRAIN, "").casefold()
     if value == "skip":
         return SKIP
     return WAIT if value.replace("-", "", 1) == "waitcompleted" else None
 
 
-def _ruled(pod: PodView, around: Circumstances) -> Treatment | None:
-    namespace = around.namespaces.get(pod.namespace)
+def _ruled(pod: PodView, circumstances: Circumstances) -> Treatment | None:
+    namespace = circumstances.namespaces.get(pod.namespace)
     if namespace is None:
         raise DrainError("Pod Namespace does not exist")
-    for rule in around.rules:
+    for rule in circumstances.rules:
         try:
-            if not _rule_concerns_pod(rule, pod, namespace):
+            if not _rule_applies_to_pod(rule, pod, namespace):
                 continue
         except SelectorError as error:
             raise DrainError(f"invalid selectors in MachineDrainRule {rule.metadata.name}: {error}") from error
@@ -152,9 +155,10 @@ def _ruled(pod: PodView, around: Circumstances) -> Treatment | None:
     return None
 
 
-def _rule_concerns_pod(rule: MachineDrainRule, pod: PodView, namespace: Mapping[str, str]) -> bool:
+def _rule_applies_to_pod(rule: MachineDrainRule, pod: PodView, namespace: Mapping[str, str]) -> bool:
     return not rule.spec.pods or any(
-        matches(one.selector, pod.labels) and matches(one.namespace_selector, namespace) for one in rule.spec.pods
+        matches(selectors.selector, pod.labels) and matches(selectors.namespace_selector, namespace)
+        for selectors in rule.spec.pods
     )
 
 

@@ -1,6 +1,6 @@
-"""Which volumes still hang on a node that goes away. Pure.
+"""The volumes that are still attached to a node that is being deleted. Pure.
 
-Volumes that only pods use which draining leaves alone are not waited for: nobody will detach them.
+A volume is left out if only pods use it that draining leaves on the node: nothing will detach it.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (shouldWaitForNodeVolumes).
 """
@@ -19,26 +19,26 @@ class VolumeView:
 
     name: str
     attached_name: str = ""
-    """How a Node's status calls it: `kubernetes.io/csi/DRIVER^HANDLE`; empty if it is no CSI volume."""
+    """Name of the volume in a Node's status: `kubernetes.io/csi/DRIVER^HANDLE`; empty if it is not a CSI volume."""
     claim: str = ""
     """NAMESPACE/NAME of its PersistentVolumeClaim."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumesOfNode:
-    """What is attached to a node."""
+    """The attachments of a node."""
 
     in_status: tuple[str, ...] = ()
     """Names in the Node's `status.volumesAttached`."""
     by_attachment: tuple[str, ...] = ()
     """PersistentVolumes of attached VolumeAttachments."""
     volumes: tuple[VolumeView, ...] = ()
-    """PersistentVolumes of the cluster; not asked for when nothing is attached."""
+    """PersistentVolumes of the cluster; not queried if nothing is attached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """What has to be detached first, each sorted."""
+    """The volumes that have to be detached first, each list sorted."""
 
     claims: tuple[str, ...] = ()
     volumes_without_claim: tuple[str, ...] = ()
@@ -53,21 +53,21 @@ class Attached:
 
 
 def attached(node: VolumesOfNode, *, ignored_claims: Collection[str]) -> Attached:
-    """What has to be detached, apart from the volumes of `ignored_claims` (NAMESPACE/NAME)."""
+    """The volumes that have to be detached, without the volumes of `ignored_claims` (NAMESPACE/NAME)."""
     in_status, by_attachment = set(node.in_status), set(node.by_attachment)
-    there = [
+    attached_volumes = [
         volume for volume in node.volumes if volume.name in by_attachment or volume.attached_name in in_status - {""}
     ]
     return Attached(
-        claims=tuple(sorted({v.claim for v in there if v.claim} - set(ignored_claims))),
-        volumes_without_claim=tuple(sorted(v.name for v in there if not v.claim)),
-        names_without_volume=tuple(sorted(in_status - {v.attached_name for v in there})),
-        attachments_without_volume=tuple(sorted(by_attachment - {v.name for v in there})),
+        claims=tuple(sorted({v.claim for v in attached_volumes if v.claim} - set(ignored_claims))),
+        volumes_without_claim=tuple(sorted(v.name for v in attached_volumes if not v.claim)),
+        names_without_volume=tuple(sorted(in_status - {v.attached_name for v in attached_volumes})),
+        attachments_without_volume=tuple(sorted(by_attachment - {v.name for v in attached_volumes})),
     )
 
 
 def message(waiting_for: Attached, started: str) -> str:
-    """What is told while volumes are attached."""
+    """The message while volumes are attached."""
     lines = [f"Waiting for Node volumes to be detached (started at {started})"]
     for title, names in (
         ("PersistentVolumeClaims", waiting_for.claims),

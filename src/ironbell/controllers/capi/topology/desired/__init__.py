@@ -1,1 +1,1 @@
-"""What a topology's objects are to be like, before and after the patches of its class."""
+"""The desired objects of a topology, before and after the patches of its class."""

@@ -13,10 +13,10 @@ from ironbell.contract.clusters.references import V1BETA1
 from ironbell.contract.fields import texts_at
 from ironbell.controllers.capi.topology.desired.model import Blueprint
 from ironbell.controllers.capi.topology.desired.objects import (
-    first,
+    clone_of,
     first_list,
+    first_set,
     joined,
-    made_from,
     owned_labels,
     reference_to,
     versioned_reference_to,
@@ -43,17 +43,17 @@ def control_plane(
     """
     topology, class_ = cluster.spec.topology.control_plane, blueprint.cluster_class.spec.control_plane
     labels, annotations = joined(topology.metadata, class_.metadata)
-    obj = made_from(blueprint.control_plane, cluster, name, owner=owner, labels=labels, annotations=annotations)
+    obj = clone_of(blueprint.control_plane, cluster, name, owner=owner, labels=labels, annotations=annotations)
     is_older = blueprint.control_plane_contract == V1BETA1
     machines = ("spec", "machineTemplate") if is_older else ("spec", "machineTemplate", "spec")
     if machine_template is not None:
-        made = versioned_reference_to(machine_template) if is_older else reference_to(machine_template)
-        obj = put(obj, made, (*machines, "infrastructureRef"))
+        reference = versioned_reference_to(machine_template) if is_older else reference_to(machine_template)
+        obj = put(obj, reference, (*machines, "infrastructureRef"))
         metadata = ("spec", "machineTemplate", "metadata")
         all_labels = {**texts_at(obj, *metadata, "labels"), **labels, **owned_labels(cluster)}
         all_annotations = {**texts_at(obj, *metadata, "annotations"), **annotations}
-        found: Fields = {"labels": all_labels}
-        obj = put(obj, {**found, "annotations": all_annotations} if all_annotations else found, metadata)
+        texts: Fields = {"labels": all_labels}
+        obj = put(obj, {**texts, "annotations": all_annotations} if all_annotations else texts, metadata)
     if topology.replicas is not None:
         obj = put(obj, topology.replicas, ("spec", "replicas"))
     if topology.rollout.after:
@@ -65,9 +65,11 @@ def control_plane(
         if values:
             obj = put(obj, values, (*machines, field))
     timeouts = (
-        first(topology.deletion.node_drain_timeout_seconds, class_.deletion.node_drain_timeout_seconds),
-        first(topology.deletion.node_volume_detach_timeout_seconds, class_.deletion.node_volume_detach_timeout_seconds),
-        first(topology.deletion.node_deletion_timeout_seconds, class_.deletion.node_deletion_timeout_seconds),
+        first_set(topology.deletion.node_drain_timeout_seconds, class_.deletion.node_drain_timeout_seconds),
+        first_set(
+            topology.deletion.node_volume_detach_timeout_seconds, class_.deletion.node_volume_detach_timeout_seconds
+        ),
+        first_set(topology.deletion.node_deletion_timeout_seconds, class_.deletion.node_deletion_timeout_seconds),
     )
     for field, seconds in zip(_TIMEOUTS, timeouts, strict=True):
         if seconds is not None:

@@ -1,4 +1,4 @@
-"""MachineHealthChecks of a topology: where the class or the topology says what is to be checked.
+"""MachineHealthChecks of a topology, where the class or the topology defines checks.
 
 Source: kubernetes-sigs/cluster-api: exp/topology/desiredstate/desired_state.go (computeMachineHealthCheck),
 exp/topology/scope/blueprint.go, internal/topology/selectors/selectors.go.
@@ -26,20 +26,20 @@ from ironbell.api.cluster.topology import (
 )
 from ironbell.api.meta import to_builtin
 from ironbell.contract.owners import owner_reference
-from ironbell.controllers.capi.topology.desired.objects import told
+from ironbell.controllers.capi.topology.desired.objects import without_empty
 from ironbell.controllers.capi.topology.plain import name_of
 from ironbell.kube.decision import Fields
 
 _OfClass: TypeAlias = ControlPlaneClassHealthCheck | MachineDeploymentClassHealthCheck
 _OfTopology: TypeAlias = ControlPlaneTopologyHealthCheck | MachineDeploymentTopologyHealthCheck
 STARTUP_TIMEOUT_S = 600
-"""For Machines whose Node does not come, unless something else is said."""
+"""Default time for the Node of a Machine to appear."""
 
 
 def of_control_plane(
     cluster: Cluster, class_: ControlPlaneClass, topology: ControlPlaneTopology, target: Fields
 ) -> Fields | None:
-    """The check of the control plane; None if there is to be none."""
+    """The health check of the control plane; None if it has none."""
     if not class_.machine_infrastructure.template_ref.name:
         return None
     selector = {LABEL_TOPOLOGY_OWNED: "", LABEL_CONTROL_PLANE: ""}
@@ -49,13 +49,13 @@ def of_control_plane(
 def of_deployment(
     cluster: Cluster, class_: MachineDeploymentClass, topology: MachineDeploymentTopology, target: Fields
 ) -> Fields | None:
-    """The check of a MachineDeployment; None if there is to be none."""
+    """The health check of a MachineDeployment; None if it has none."""
     selector = {LABEL_TOPOLOGY_OWNED: "", LABEL_TOPOLOGY_DEPLOYMENT_NAME: topology.name}
     return _check(cluster, class_.health_check, topology.health_check, target, selector)
 
 
 def is_defined(check: _OfClass | _OfTopology) -> bool:
-    """Whether anything is to be checked or limited."""
+    """Return whether a health check defines checks or limits."""
     return bool(to_builtin(check.checks) or to_builtin(check.remediation))
 
 
@@ -64,10 +64,10 @@ def _check(
 ) -> Fields | None:
     if not (is_defined(of_class) or is_defined(of_topology)) or of_topology.enabled is False:
         return None
-    held = of_topology if is_defined(of_topology) else of_class
-    # How many are remediated at a time is said in the MachineDeployment.
-    remediation = {name: value for name, value in to_builtin(held.remediation).items() if name != "maxInFlight"}
-    checks = {"nodeStartupTimeoutSeconds": STARTUP_TIMEOUT_S, **to_builtin(held.checks)}
+    check = of_topology if is_defined(of_topology) else of_class
+    # The MachineDeployment has the number of Machines that are remediated at a time.
+    remediation = {name: value for name, value in to_builtin(check.remediation).items() if name != "maxInFlight"}
+    checks = {"nodeStartupTimeoutSeconds": STARTUP_TIMEOUT_S, **to_builtin(check.checks)}
     name = cluster.metadata.name
     return {
         "apiVersion": MACHINE_HEALTH_CHECK.api_version,
@@ -78,7 +78,7 @@ def _check(
             "labels": {LABEL_CLUSTER_NAME: name, LABEL_TOPOLOGY_OWNED: ""},
             "ownerReferences": to_builtin([owner_reference(CLUSTER, cluster)]),
         },
-        "spec": told(
+        "spec": without_empty(
             {
                 "clusterName": name,
                 "selector": {"matchLabels": selector},

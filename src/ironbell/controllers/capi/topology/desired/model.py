@@ -1,4 +1,4 @@
-"""The parts of a topology as values: what the class has, what there is, what there is to be.
+"""The parts of a topology as values: the class, the current objects, the desired objects.
 
 Objects are plain data in the version in which the class names their templates.
 """
@@ -12,33 +12,34 @@ from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.cluster.classes.workers import MachineDeploymentClass, MachinePoolClass
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.decision import Fields
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template of the class, with the kind of what is made from it."""
+    """A template of the class, with the kind of its clones."""
 
     body: Fields
     kind: Kind[Unstructured]
-    """Of the template itself."""
-    made: Kind[Unstructured] | None = None
-    """Of objects made from it; None where only copies of the template are needed."""
+    """Kind of the template itself."""
+    optional_clone_kind: Kind[Unstructured] | None = None
+    """Kind of the objects that are cloned from it; None where only copies of the template are needed."""
 
     @property
     def name(self) -> str:
         return str(self.body["metadata"]["name"])
 
     @property
-    def kind_made(self) -> Kind[Unstructured]:
-        """The kind of what is made from it, which must have been asked for."""
-        if self.made is None:
-            raise AssertionError(f"{self.kind.kind} is read without the kind that it makes")
-        return self.made
+    def clone_kind(self) -> Kind[Unstructured]:
+        """Kind of the objects that are cloned from it, which must have been looked up."""
+        if self.optional_clone_kind is None:
+            raise AssertionError(f"{self.kind.kind} is read without the kind of its clones")
+        return self.optional_clone_kind
 
     @property
     def group_kind(self) -> str:
-        """As the annotation of what was cloned has it."""
+        """Kind and group as in the annotation of a clone."""
         return f"{self.kind.kind}.{self.kind.group}"
 
 
@@ -61,21 +62,23 @@ class Blueprint:
     """The version of the contract that control plane objects keep: v1beta1 or v1beta2."""
     control_plane_machine: Template | None
     deployments: Mapping[str, WorkerTemplates]
-    """By class."""
+    """Templates by class."""
     pools: Mapping[str, WorkerTemplates]
 
     @property
     def deployment_classes(self) -> Mapping[str, MachineDeploymentClass]:
-        return {one.class_: one for one in self.cluster_class.spec.workers.machine_deployments}
+        return {
+            worker_class.class_: worker_class for worker_class in self.cluster_class.spec.workers.machine_deployments
+        }
 
     @property
     def pool_classes(self) -> Mapping[str, MachinePoolClass]:
-        return {one.class_: one for one in self.cluster_class.spec.workers.machine_pools}
+        return {worker_class.class_: worker_class for worker_class in self.cluster_class.spec.workers.machine_pools}
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A MachineDeployment or MachinePool of the topology, with what belongs to it."""
+    """A MachineDeployment or MachinePool of the topology, with its templates and its health check."""
 
     topology_name: str
     class_name: str
@@ -91,7 +94,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """Everything that a topology is to have."""
+    """All desired objects of a topology."""
 
     infrastructure_cluster: Fields
     control_plane: Fields
@@ -99,3 +102,12 @@ class Desired:
     control_plane_health_check: Fields | None
     deployments: tuple[Worker, ...] = ()
     pools: tuple[Worker, ...] = ()
+
+
+class TopologyError(IronbellError):
+    """The class, the Cluster or an object that they refer to must be changed first. The Cluster's condition has the
+    text.
+    """
+
+    reason = "ReconcileFailed"
+    retry = Retry.NEVER

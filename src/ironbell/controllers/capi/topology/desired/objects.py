@@ -1,4 +1,4 @@
-"""Objects made from the class's templates, and copies of those templates.
+"""Objects that are cloned from the class's templates, and copies of those templates.
 
 Source: kubernetes-sigs/cluster-api: exp/topology/desiredstate/desired_state.go (templateToObject, templateToTemplate),
 controllers/external/util.go (GenerateTemplate).
@@ -19,8 +19,7 @@ from ironbell.api.cluster.names import (
 )
 from ironbell.api.meta import OwnerReference, to_builtin
 from ironbell.contract.fields import map_at, texts_at
-from ironbell.controllers.capi.topology.desired.model import Template
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import Template, TopologyError
 from ironbell.controllers.capi.topology.variables.builtin import LAST_APPLIED
 from ironbell.kube.decision import AnyKind, Fields
 
@@ -28,7 +27,7 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 
 def owned_labels(cluster: Cluster) -> dict[str, str]:
-    """Labels of everything that a topology makes."""
+    """Labels of everything that a topology creates."""
     return {LABEL_CLUSTER_NAME: cluster.metadata.name, LABEL_TOPOLOGY_OWNED: ""}
 
 
@@ -37,7 +36,7 @@ def joined(stronger: TemplateMetadata, weaker: TemplateMetadata) -> tuple[dict[s
     return {**weaker.labels, **stronger.labels}, {**weaker.annotations, **stronger.annotations}
 
 
-def made_from(
+def clone_of(
     template: Template,
     cluster: Cluster,
     name: str,
@@ -46,7 +45,7 @@ def made_from(
     labels: Mapping[str, str] = _NOTHING,
     annotations: Mapping[str, str] = _NOTHING,
 ) -> Fields:
-    """The object that a template of the class makes.
+    """The object that is cloned from a template of the class.
 
     Raises:
         TopologyError: the template has no `spec.template`.
@@ -62,13 +61,13 @@ def made_from(
         "annotations": {**texts_at(inner, "metadata", "annotations"), **annotations, **_origin(template)},
         "ownerReferences": to_builtin([owner]),
     }
-    return _object(template.kind_made, {**rest, "metadata": metadata})
+    return _object(template.clone_kind, {**rest, "metadata": metadata})
 
 
 def copy_of(
     template: Template, cluster: Cluster, name: str, *, owner: OwnerReference, labels: Mapping[str, str] = _NOTHING
 ) -> Fields:
-    """A template of the cluster's own."""
+    """A copy of a template for the cluster."""
     annotations = {**texts_at(template.body, "metadata", "annotations"), **_origin(template)}
     annotations.pop(LAST_APPLIED, None)
     metadata = {
@@ -82,13 +81,13 @@ def copy_of(
 
 
 def reference_to(obj: Fields) -> Fields:
-    """A reference as specs of version v1beta2 have it."""
+    """A reference as in specs of version v1beta2."""
     group = str(obj["apiVersion"]).rpartition("/")[0]
     return {"apiGroup": group, "kind": obj["kind"], "name": obj["metadata"]["name"]}
 
 
 def versioned_reference_to(obj: Fields) -> Fields:
-    """A reference as specs of the contract v1beta1 have it."""
+    """A reference as in specs of the contract v1beta1."""
     metadata = obj["metadata"]
     return {
         "apiVersion": obj["apiVersion"],
@@ -98,18 +97,18 @@ def versioned_reference_to(obj: Fields) -> Fields:
     }
 
 
-def told(fields: Fields) -> Fields:
-    """Fields that say something: others are left to whoever has an opinion."""
+def without_empty(fields: Fields) -> Fields:
+    """Fields without empty values: these are left to the defaults of the object's own controller."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
-def first(*values: Any) -> Any:
+def first_set(*values: Any) -> Any:
     """The first value that is set."""
     return next((value for value in values if value is not None), None)
 
 
 def first_list(*values: Sequence[Any]) -> list[Any]:
-    """The first list that has anything, as plain data."""
+    """The first list that is not empty, as plain data."""
     return next((list(to_builtin(list(value))) for value in values if value), [])
 
 

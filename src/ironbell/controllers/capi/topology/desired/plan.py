@@ -1,6 +1,6 @@
-"""The steps of an upgrade: which versions the control plane goes through, and which of them the workers.
+"""The steps of an upgrade: the versions of the control plane on the way, and those of the workers.
 
-Kubernetes' control plane goes one minor version at a time; workers may be up to three behind.
+Kubernetes' control plane is upgraded by one minor version at a time; workers may be up to three behind.
 
 Source: kubernetes-sigs/cluster-api: exp/topology/desiredstate/upgrade_plan.go.
 """
@@ -11,42 +11,43 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ironbell.contract.clusters.versions import Version, VersionError, compare_builds, parse_version
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import TopologyError
 
 SKEW: Final = 3
 """Minor versions that workers may be behind."""
 
 
-def version_of(text: str, what: str) -> Version:
-    """A version that must be one.
+def version_of(text: str, name: str) -> Version:
+    """Parse a version.
 
     Raises:
-        TopologyError: it is none.
+        TopologyError: the text is not a version; the message names it.
     """
     try:
         return parse_version(text)
     except VersionError as error:
-        raise TopologyError(f"failed to parse {what} {text}: {error.message}") from error
+        raise TopologyError(f"failed to parse {name} {text}: {error.message}") from error
 
 
-def control_plane_steps(wanted: str, current: str, allowed: Sequence[str] = ()) -> tuple[str, ...]:
-    """Versions that the control plane goes through, the last one being the wanted one; none if it is there.
+def control_plane_steps(desired: str, current: str, allowed: Sequence[str] = ()) -> tuple[str, ...]:
+    """The versions of the control plane on the way to the desired version, which is the last; empty if it has that
+    already.
 
     Args:
-        wanted: the topology's version.
-        current: the control plane's.
+        desired: the topology's version.
+        current: the control plane's version.
         allowed: versions that the class lists, ascending; empty if it lists none.
 
     Raises:
-        TopologyError: there is no way.
+        TopologyError: no upgrade path exists.
     """
-    target, start = version_of(wanted, "Cluster version"), version_of(current, "ControlPlane version")
+    target, start = version_of(desired, "Cluster version"), version_of(current, "ControlPlane version")
     if str(target) == str(start):
         return ()
-    steps = _listed(target, start, allowed) if allowed else (wanted,)
+    steps = _listed(target, start, allowed) if allowed else (desired,)
     if not allowed and target.minor > start.minor + 1:
-        raise TopologyError(f"cannot compute an upgrade plan from {current} to {wanted}")
-    _check_control_plane(steps, target, start, wanted)
+        raise TopologyError(f"cannot compute an upgrade plan from {current} to {desired}")
+    _check_control_plane(steps, target, start, desired)
     return steps
 
 
@@ -75,7 +76,7 @@ def _listed(target: Version, start: Version, allowed: Sequence[str]) -> tuple[st
     return tuple(steps)
 
 
-def _check_control_plane(steps: Sequence[str], target: Version, start: Version, wanted: str) -> None:
+def _check_control_plane(steps: Sequence[str], target: Version, start: Version, desired: str) -> None:
     current = start
     for number, text in enumerate(steps):
         version = version_of(text, "version")
@@ -90,68 +91,70 @@ def _check_control_plane(steps: Sequence[str], target: Version, start: Version, 
     if _compared(current, target) != 0:
         raise TopologyError(
             "invalid ControlPlane upgrade plan: control plane upgrade plan must end with version"
-            f" {wanted}, ends with v{current} instead"
+            f" {desired}, ends with v{current} instead"
         )
 
 
-def worker_steps(wanted: str, current: str, lowest: str, steps: Sequence[str]) -> tuple[str, ...]:
-    """Versions that the workers go through: as few as the skew allows.
+def worker_steps(desired: str, current: str, lowest: str, steps: Sequence[str]) -> tuple[str, ...]:
+    """The versions of the workers on the way: as few as the skew allows.
 
     Args:
-        wanted: the topology's version.
-        current: the control plane's.
-        lowest: of all workers; empty if there are none.
-        steps: of the control plane.
+        desired: the topology's version.
+        current: the control plane's version.
+        lowest: the lowest version of all workers; empty if there are none.
+        steps: the steps of the control plane.
 
     Raises:
-        TopologyError: there is no way.
+        TopologyError: no upgrade path exists.
     """
     if not lowest:
         return ()
-    target, start = version_of(wanted, "Cluster version"), version_of(lowest, "min workers version")
+    target, start = version_of(desired, "Cluster version"), version_of(lowest, "min workers version")
     if _compared(start, target) == 0:
         return ()
     by_minor = {version_of(text, "version").minor: text for text in (current, *steps)}
-    found: list[str] = []
+    planned: list[str] = []
     for minor in range(start.minor + SKEW, target.minor, SKEW):
         if minor not in by_minor:
             raise TopologyError(f"invalid upgrade plan; unable to identify version for minor {minor}")
-        found.append(by_minor[minor])
-    if not found or found[-1] != wanted:
-        found.append(wanted)
-    _check_workers(found, start)
-    return tuple(found)
+        planned.append(by_minor[minor])
+    if not planned or planned[-1] != desired:
+        planned.append(desired)
+    _check_workers(planned, start)
+    return tuple(planned)
 
 
 def _check_workers(steps: Sequence[str], start: Version) -> None:
-    before = start
+    previous = start
     for number, text in enumerate(steps):
         version = version_of(text, "version")
         where = f"invalid workers upgrade plan, item {number}"
-        if _compared(version, before) <= 0:
-            raise TopologyError(f"{where}; version {text} must be greater than v{before}")
-        if version.minor - before.minor > SKEW:
+        if _compared(version, previous) <= 0:
+            raise TopologyError(f"{where}; version {text} must be greater than v{previous}")
+        if version.minor - previous.minor > SKEW:
             raise TopologyError(
-                f"{where}; workers cannot go from minor {before.minor} (v{before}) to minor {version.minor} ({text}),"
-                " an intermediate step is required to comply with Kubernetes version skew rules"
+                f"{where}; workers cannot go from minor {previous.minor} (v{previous}) to minor"
+                f" {version.minor} ({text}), an intermediate step is required to comply"
+                " with Kubernetes version skew rules"
             )
-        before = version
+        previous = version
 
 
 def lowest_version(versions: Iterable[str], control_plane: str) -> str:
-    """The lowest of the workers' versions, with a leading v; of two that have no order, the one that is not the
-    control plane's. Empty if there are none."""
+    """The lowest of the workers' versions, with a leading v; empty if there are none. Of two versions without an order,
+    it is the one that the control plane does not have.
+    """
     plane = str(version_of(control_plane, "ControlPlane version"))
-    found: Version | None = None
+    lowest: Version | None = None
     for text in versions:
         version = version_of(text, "version")
-        order = None if found is None else compare_builds(version, found)
-        if found is None or order == -1 or (order is None and str(version) != plane):
-            found = version
-    return "" if found is None else f"v{found}"
+        order = None if lowest is None else compare_builds(version, lowest)
+        if lowest is None or order == -1 or (order is None and str(version) != plane):
+            lowest = version
+    return "" if lowest is None else f"v{lowest}"
 
 
-def _compared(one: Version, other: Version) -> int:
-    """As `compare_builds`; 2 where builds have no order."""
-    order = compare_builds(one, other)
+def _compared(left: Version, right: Version) -> int:
+    """Compare versions as `compare_builds` does; 2 if their builds have no order."""
+    order = compare_builds(left, right)
     return 2 if order is None else order

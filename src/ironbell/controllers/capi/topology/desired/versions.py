@@ -1,4 +1,4 @@
-"""Which version every part of a topology has next: the control plane first, then workers, few at a time.
+"""The next version of every part of a topology: the control plane first, then a few workers at a time.
 
 Source: kubernetes-sigs/cluster-api: exp/topology/desiredstate/desired_state.go (computeControlPlaneVersion,
 computeMachineDeploymentVersion, computeMachinePoolVersion), exp/topology/scope/upgradetracker.go.
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from ironbell.api.cluster.names import ANNOTATION_DEFER_UPGRADE, ANNOTATION_HOLD_UPGRADE_SEQUENCE
 from ironbell.contract.clusters.controlplane import ControlPlane
+from ironbell.controllers.capi.topology.desired.model import TopologyError
 from ironbell.controllers.capi.topology.desired.plan import control_plane_steps, lowest_version, worker_steps
-from ironbell.controllers.capi.topology.errors import TopologyError
 
 
 @dataclass(frozen=True, slots=True)
 class RunningWorker:
-    """Workers that are there."""
+    """An existing MachineDeployment or MachinePool."""
 
     name: str
     version: str
@@ -26,8 +26,8 @@ class RunningWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedWorker:
-    """Workers of the topology, in its order."""
+class DesiredWorker:
+    """A MachineDeployment or MachinePool of the topology."""
 
     topology_name: str
     annotations: Mapping[str, str]
@@ -35,7 +35,7 @@ class WantedWorker:
 
 @dataclass(frozen=True, slots=True)
 class PlaneVersion:
-    """The control plane's next version, and how far it is."""
+    """The control plane's next version, and the state of its upgrade."""
 
     version: str
     steps: tuple[str, ...] = ()
@@ -63,15 +63,15 @@ class WorkerVersions:
     """By their name in the topology."""
     steps: tuple[str, ...] = ()
     not_created: frozenset[str] = frozenset()
-    """Names in the topology of those that are not made yet."""
+    """Names in the topology of workers that are not created yet."""
     pending: frozenset[str] = frozenset()
-    """Names of objects that are to be upgraded, but not now."""
+    """Names of objects that are to be upgraded later."""
     deferred: frozenset[str] = frozenset()
     upgrading: frozenset[str] = frozenset()
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is still to be done."""
+        """Return whether any worker is still to be created or upgraded."""
         return bool(self.not_created or self.pending or self.deferred or self.upgrading)
 
 
@@ -85,7 +85,7 @@ class Versions:
 
     @property
     def is_upgrading(self) -> bool:
-        """Whether the cluster is on the way to another version, or waits for that."""
+        """Return whether an upgrade of the cluster is in progress or pending."""
         plane = self.control_plane
         return (
             plane.is_pending
@@ -101,54 +101,54 @@ class Versions:
 
 
 def next_versions(
-    wanted: str,
+    desired: str,
     plane: ControlPlane | None,
-    deployments: Sequence[WantedWorker],
+    deployments: Sequence[DesiredWorker],
     running_deployments: Mapping[str, RunningWorker],
-    pools: Sequence[WantedWorker] = (),
+    pools: Sequence[DesiredWorker] = (),
     running_pools: Mapping[str, RunningWorker] | None = None,
     *,
     concurrency: int = 1,
     allowed: Sequence[str] = (),
 ) -> Versions:
-    """The next versions of everything.
+    """Decide the next version of the control plane and of all workers.
 
     Args:
-        wanted: the topology's version.
-        plane: the control plane; None if it is not there.
-        deployments: of the topology, in its order.
-        running_deployments: those that are there, by their name in the topology.
+        desired: the topology's version.
+        plane: the control plane; None if it does not exist.
+        deployments: the topology's MachineDeployments, in its order.
+        running_deployments: the existing MachineDeployments, by their name in the topology.
         pools: as `deployments`.
         running_pools: as `running_deployments`.
-        concurrency: how many of each kind are upgraded at a time.
+        concurrency: number of objects of each kind that are upgraded at a time.
         allowed: versions that the class lists.
 
     Raises:
-        TopologyError: there is no way to the wanted version.
+        TopologyError: no upgrade path to the desired version exists.
     """
     held_pools = running_pools or {}
     steps: tuple[str, ...] = ()
     of_workers: tuple[str, ...] = ()
     if plane is not None:
         lowest = lowest_version(
-            [one.version for one in (*running_deployments.values(), *held_pools.values()) if one.version],
+            [worker.version for worker in (*running_deployments.values(), *held_pools.values()) if worker.version],
             plane.version,
         )
-        steps = control_plane_steps(wanted, plane.version, allowed)
-        of_workers = worker_steps(wanted, plane.version, lowest, steps)
+        steps = control_plane_steps(desired, plane.version, allowed)
+        of_workers = worker_steps(desired, plane.version, lowest, steps)
     of_deployments = of_workers if running_deployments else ()
     of_pools = of_workers if held_pools else ()
-    is_any_upgrading = any(one.is_upgrading for one in (*running_deployments.values(), *held_pools.values()))
-    next_plane = _plane(wanted, plane, steps, (of_deployments, of_pools), is_any_upgrading=is_any_upgrading)
+    is_any_upgrading = any(worker.is_upgrading for worker in (*running_deployments.values(), *held_pools.values()))
+    next_plane = _plane(desired, plane, steps, (of_deployments, of_pools), is_any_upgrading=is_any_upgrading)
     return Versions(
         next_plane,
-        _workers(wanted, next_plane, deployments, running_deployments, of_deployments, concurrency),
-        _workers(wanted, next_plane, pools, held_pools, of_pools, concurrency),
+        _workers(desired, next_plane, deployments, running_deployments, of_deployments, concurrency),
+        _workers(desired, next_plane, pools, held_pools, of_pools, concurrency),
     )
 
 
 def _plane(
-    wanted: str,
+    desired: str,
     plane: ControlPlane | None,
     steps: tuple[str, ...],
     of_workers: Sequence[tuple[str, ...]],
@@ -156,9 +156,9 @@ def _plane(
     is_any_upgrading: bool,
 ) -> PlaneVersion:
     if plane is None:
-        return PlaneVersion(wanted)
+        return PlaneVersion(desired)
     current = plane.version
-    is_pending = current != wanted
+    is_pending = current != desired
     if plane.is_provisioning:
         return PlaneVersion(current, steps, is_pending, is_provisioning=True)
     if plane.is_upgrading:
@@ -168,48 +168,50 @@ def _plane(
     if is_any_upgrading or not is_pending:
         return PlaneVersion(current, steps, is_pending)
     if not steps:
-        raise TopologyError(f"no step of the upgrade from {current} to {wanted} is known")
+        raise TopologyError(f"no step of the upgrade from {current} to {desired} is known")
     return PlaneVersion(steps[0], steps, is_starting=True)
 
 
 def _workers(
-    wanted: str,
+    desired: str,
     plane: PlaneVersion,
-    workers: Sequence[WantedWorker],
+    workers: Sequence[DesiredWorker],
     running: Mapping[str, RunningWorker],
     steps: tuple[str, ...],
     concurrency: int,
 ) -> WorkerVersions:
     versions: dict[str, str] = {}
-    upgrading = {one.name for one in running.values() if one.is_upgrading}
+    upgrading = {worker.name for worker in running.values() if worker.is_upgrading}
     not_created: set[str] = set()
     pending: set[str] = set()
     deferred: set[str] = set()
     is_held = False
-    for one in workers:
+    for worker in workers:
         # A hold concerns the workers that have it and all that come after them.
-        is_held = is_held or ANNOTATION_HOLD_UPGRADE_SEQUENCE in one.annotations
-        there = running.get(one.topology_name)
-        if there is None:
-            versions[one.topology_name] = wanted
+        is_held = is_held or ANNOTATION_HOLD_UPGRADE_SEQUENCE in worker.annotations
+        existing = running.get(worker.topology_name)
+        if existing is None:
+            versions[worker.topology_name] = desired
             if not plane.is_stable:
-                not_created.add(one.topology_name)
+                not_created.add(worker.topology_name)
             continue
-        versions[one.topology_name] = there.version
-        if there.version == wanted:
+        versions[worker.topology_name] = existing.version
+        if existing.version == desired:
             continue
-        if is_held or ANNOTATION_DEFER_UPGRADE in one.annotations:
-            deferred.add(there.name)
-            pending.add(there.name)
+        if is_held or ANNOTATION_DEFER_UPGRADE in worker.annotations:
+            deferred.add(existing.name)
+            pending.add(existing.name)
         elif len(upgrading) >= concurrency or not plane.lets_workers_upgrade:
-            pending.add(there.name)
+            pending.add(existing.name)
         elif not steps:
-            raise TopologyError(f"no step of the upgrade of {there.name} from {there.version} to {wanted} is known")
-        elif steps[0] == there.version:
-            pending.add(there.name)
+            raise TopologyError(
+                f"no step of the upgrade of {existing.name} from {existing.version} to {desired} is known"
+            )
+        elif steps[0] == existing.version:
+            pending.add(existing.name)
         else:
-            upgrading.add(there.name)
-            versions[one.topology_name] = steps[0]
+            upgrading.add(existing.name)
+            versions[worker.topology_name] = steps[0]
     return WorkerVersions(
         versions, steps, frozenset(not_created), frozenset(pending), frozenset(deferred), frozenset(upgrading)
     )

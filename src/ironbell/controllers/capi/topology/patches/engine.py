@@ -1,4 +1,4 @@
-"""All patches of a class, one after the other, each on the result of the one before.
+"""Application of a class's patches, in order, each to the result of the previous patch.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/patches/engine.go, patch.go.
 """
@@ -22,8 +22,7 @@ from ironbell.api.cluster.names import (
 from ironbell.api.cluster.topology import ClusterVariable
 from ironbell.codec.gotemplate.limits import STEPS
 from ironbell.codec.gotemplate.meter import metered
-from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, Worker
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, TopologyError, Worker
 from ironbell.controllers.capi.topology.patches.inline import patched
 from ironbell.controllers.capi.topology.patches.items import (
     OF_CONTROL_PLANE,
@@ -39,9 +38,9 @@ from ironbell.controllers.capi.topology.variables.builtin import BUILTIN
 from ironbell.kube.decision import Fields
 
 INLINE: Final = "inline"
-"""Where variables are defined that stand in the class itself."""
+"""Source of the variables that are defined in the class itself."""
 _PATCHES_S: Final = 1.0
-"""Processor time of all templates in the patches for one Cluster: other Clusters wait meanwhile."""
+"""Limit of the processor time for all templates in the patches of one Cluster, during which other Clusters wait."""
 
 _ALWAYS_KEPT: Final[tuple[Path, ...]] = (
     *(
@@ -87,20 +86,20 @@ _TO_TEMPLATE: Final[tuple[tuple[Path, Path], ...]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the values of patches depend on, beside the templates."""
+    """The input of patches besides the templates."""
 
     cluster: Cluster
-    """With the defaults of its variables."""
+    """The Cluster with the defaults of its variables."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    """Of the Cluster, as they are to be."""
+    """Desired annotations of the Cluster."""
 
 
 def with_patches(desired: Desired, blueprint: Blueprint, context: Context) -> Desired:
     """The desired objects after all patches of the class.
 
     Raises:
-        TopologyError: a patch cannot be computed or applied; nothing is to be written then.
+        TopologyError: a patch cannot be computed or applied; then nothing may be written.
     """
     patches = blueprint.cluster_class.spec.patches
     if not patches:
@@ -122,7 +121,7 @@ def _patched(item: Item, patches: Sequence[ClusterClassPatch], variables: Mappin
     for patch in patches:
         if patch.external is not None or not patch.definitions:
             raise TopologyError(
-                f'patch "{patch.name}" is made by a runtime extension: external patches are not supported;'
+                f'patch "{patch.name}" uses a runtime extension: external patches are not supported;'
                 " use definitions with jsonPatches"
             )
         try:
@@ -135,11 +134,15 @@ def _patched(item: Item, patches: Sequence[ClusterClassPatch], variables: Mappin
 
 def _defined(blueprint: Blueprint) -> frozenset[str]:
     variables = blueprint.cluster_class.status.variables
-    return frozenset(one.name for one in variables if any(held.from_ == INLINE for held in one.definitions))
+    return frozenset(
+        variable.name
+        for variable in variables
+        if any(definition.from_ == INLINE for definition in variable.definitions)
+    )
 
 
 def _set(values: Sequence[ClusterVariable], known: frozenset[str]) -> Fields:
-    return {one.name: one.value for one in values if one.name in known and one.name != BUILTIN}
+    return {variable.name: variable.value for variable in values if variable.name in known and variable.name != BUILTIN}
 
 
 def _variables(
@@ -153,16 +156,18 @@ def _variables(
         overrides = plane.variables.overrides
         own = builtin.of_control_plane(desired.control_plane, desired.control_plane_machine, replicas=plane.replicas)
     elif worker is not None and item.place in OF_DEPLOYMENT:
-        found = next(one for one in topology.workers.machine_deployments if one.name == worker.topology_name)
-        overrides, own = found.variables.overrides, builtin.of_worker("machineDeployment", worker)
+        deployment = next(
+            candidate for candidate in topology.workers.machine_deployments if candidate.name == worker.topology_name
+        )
+        overrides, own = deployment.variables.overrides, builtin.of_worker("machineDeployment", worker)
     elif worker is not None and item.place in OF_POOL:
-        pool = next(one for one in topology.workers.machine_pools if one.name == worker.topology_name)
+        pool = next(candidate for candidate in topology.workers.machine_pools if candidate.name == worker.topology_name)
         overrides, own = pool.variables.overrides, builtin.of_worker("machinePool", worker)
     return {**shared, **_set(overrides, known), BUILTIN: {**shared[BUILTIN], **own}}
 
 
 def _merged(desired: Desired, blueprint: Blueprint, result: Sequence[Item]) -> Desired:
-    """The desired objects with what patches made of their templates."""
+    """The desired objects with the patched content of their templates."""
     by_place: dict[tuple[Place, str], Fields] = {
         (item.place, item.worker.name if item.worker is not None else ""): item.body for item in result
     }
@@ -173,18 +178,18 @@ def _merged(desired: Desired, blueprint: Blueprint, result: Sequence[Item]) -> D
     def to_template(place: Place, target: Fields, name: str = "") -> Fields:
         return copied(by_place[place, name], target, _TO_TEMPLATE, _ALWAYS_KEPT)
 
-    def deployment(one: Worker) -> Worker:
+    def deployment(worker: Worker) -> Worker:
         return replace(
-            one,
-            bootstrap=to_template(Place.DEPLOYMENT_BOOTSTRAP, one.bootstrap, one.name),
-            infrastructure=to_template(Place.DEPLOYMENT_INFRASTRUCTURE, one.infrastructure, one.name),
+            worker,
+            bootstrap=to_template(Place.DEPLOYMENT_BOOTSTRAP, worker.bootstrap, worker.name),
+            infrastructure=to_template(Place.DEPLOYMENT_INFRASTRUCTURE, worker.infrastructure, worker.name),
         )
 
-    def pool(one: Worker) -> Worker:
+    def pool(worker: Worker) -> Worker:
         return replace(
-            one,
-            bootstrap=to_object(Place.POOL_BOOTSTRAP, one.bootstrap, name=one.name),
-            infrastructure=to_object(Place.POOL_INFRASTRUCTURE, one.infrastructure, name=one.name),
+            worker,
+            bootstrap=to_object(Place.POOL_BOOTSTRAP, worker.bootstrap, name=worker.name),
+            infrastructure=to_object(Place.POOL_INFRASTRUCTURE, worker.infrastructure, name=worker.name),
         )
 
     machine = desired.control_plane_machine

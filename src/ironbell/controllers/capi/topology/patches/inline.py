@@ -1,4 +1,4 @@
-"""Patches that are written in the class: which apply, and with which operations.
+"""Patches that are defined in the class: their selection and their operations.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/patches/inline/json_patch_generator.go.
 """
@@ -9,31 +9,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironbell.api.cluster.classes.patches import ClusterClassPatch, JsonPatch
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import TopologyError
 from ironbell.controllers.capi.topology.patches.items import Item, matches
 from ironbell.controllers.capi.topology.patches.operations import applied
-from ironbell.controllers.capi.topology.patches.rendering import rendered_value
-from ironbell.controllers.capi.topology.variables.lookup import value_at
+from ironbell.controllers.capi.topology.patches.rendering import rendered_value, value_at
 from ironbell.kube.decision import Fields
 
 
 def patched(item: Item, patch: ClusterClassPatch, variables: Mapping[str, Any]) -> Item:
-    """The item after one patch; the same item if the patch does not mean it.
+    """The item after one patch; the same item if the patch does not select it.
 
     All values are computed before anything is changed.
 
     Raises:
         TopologyError: a value cannot be computed, or an operation does not apply.
     """
-    meant = [definition for definition in patch.definitions if matches(item, definition.selector)]
-    if not meant:
+    selected = [definition for definition in patch.definitions if matches(item, definition.selector)]
+    if not selected:
         return item
     kind = item.body.get("kind")
     if not _is_enabled(patch.enabled_if, variables, kind):
         return item
-    made = [[_operation(one, variables, kind) for one in definition.json_patches] for definition in meant]
+    operation_lists = [
+        [_operation(json_patch, variables, kind) for json_patch in definition.json_patches] for definition in selected
+    ]
     body = item.body
-    for operations in made:
+    for operations in operation_lists:
         try:
             body = _kept(body, applied(body, operations))
         except TopologyError as error:
@@ -41,13 +42,13 @@ def patched(item: Item, patch: ClusterClassPatch, variables: Mapping[str, Any]) 
     return item.with_body(body)
 
 
-def _kept(before: Fields, after: Fields) -> Fields:
-    """Changes beside spec, labels and annotations do not count; nor is any of these taken away as a whole."""
-    result = {**before, **({"spec": after["spec"]} if "spec" in after else {})}
-    found = after.get("metadata")
-    metadata: Fields = dict(before.get("metadata") or {})
-    if isinstance(found, dict):
-        metadata |= {name: found[name] for name in ("labels", "annotations") if name in found}
+def _kept(old: Fields, new: Fields) -> Fields:
+    """Keep only changes of spec, labels and annotations, and remove none of these as a whole."""
+    result = {**old, **({"spec": new["spec"]} if "spec" in new else {})}
+    new_metadata = new.get("metadata")
+    metadata: Fields = dict(old.get("metadata") or {})
+    if isinstance(new_metadata, dict):
+        metadata |= {name: new_metadata[name] for name in ("labels", "annotations") if name in new_metadata}
     return {**result, "metadata": metadata}
 
 
@@ -57,8 +58,8 @@ def _is_enabled(condition: str, variables: Mapping[str, Any], kind: Any) -> bool
     try:
         return rendered_value(condition, variables) is True
     except TopologyError as error:
-        what = f'failed to calculate if patch is enabled for "{kind}": failed to calculate value for enabledIf'
-        raise TopologyError(f"{what}: {error.message}") from error
+        step = f'failed to calculate if patch is enabled for "{kind}": failed to calculate value for enabledIf'
+        raise TopologyError(f"{step}: {error.message}") from error
 
 
 def _operation(patch: JsonPatch, variables: Mapping[str, Any], kind: Any) -> Fields:

@@ -1,4 +1,4 @@
-"""What patches are applied to: the templates of the class, each for one place in the topology.
+"""The templates of the class that patches are applied to, each for one place in the topology.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/patches/engine.go (createRequest),
 inline/json_patch_generator.go (matchesSelector).
@@ -13,12 +13,12 @@ from enum import Enum
 from ironbell.api.cluster.classes.patches import PatchSelector
 from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, Template, Worker
 from ironbell.controllers.capi.topology.plain import Path, copied, metadata_of, put, without
-from ironbell.controllers.capi.topology.variables.builtin import NOT_TOLD
+from ironbell.controllers.capi.topology.variables.builtin import HIDDEN_ANNOTATIONS
 from ironbell.kube.decision import Fields
 
 
 class Place(Enum):
-    """Where the class uses a template."""
+    """The place in a topology where the class uses a template."""
 
     INFRASTRUCTURE_CLUSTER = "infrastructure cluster"
     CONTROL_PLANE = "control plane"
@@ -44,7 +44,7 @@ _TEMPLATE: tuple[tuple[Path, Path], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A template, as patches have left it so far."""
+    """A template with the patches that were applied so far."""
 
     place: Place
     body: Fields
@@ -55,33 +55,40 @@ class Item:
 
 
 def items(blueprint: Blueprint, desired: Desired) -> list[Item]:
-    """All items, with the labels and annotations that their objects are to have."""
-    found = [
+    """All items, with the desired labels and annotations of their objects."""
+    result = [
         _item(
-            Place.INFRASTRUCTURE_CLUSTER, blueprint.infrastructure_cluster, desired.infrastructure_cluster, is_made=True
+            Place.INFRASTRUCTURE_CLUSTER,
+            blueprint.infrastructure_cluster,
+            desired.infrastructure_cluster,
+            is_cloned=True,
         ),
-        _item(Place.CONTROL_PLANE, blueprint.control_plane, desired.control_plane, is_made=True),
+        _item(Place.CONTROL_PLANE, blueprint.control_plane, desired.control_plane, is_cloned=True),
     ]
     if blueprint.control_plane_machine is not None and desired.control_plane_machine is not None:
-        template, wanted = blueprint.control_plane_machine, desired.control_plane_machine
-        found.append(_item(Place.CONTROL_PLANE_MACHINE, template, wanted))
-    for one in desired.deployments:
-        templates = blueprint.deployments[one.class_name]
-        found.append(_item(Place.DEPLOYMENT_BOOTSTRAP, templates.bootstrap, one.bootstrap, one))
-        found.append(_item(Place.DEPLOYMENT_INFRASTRUCTURE, templates.infrastructure, one.infrastructure, one))
-    for one in desired.pools:
-        templates = blueprint.pools[one.class_name]
-        found.append(_item(Place.POOL_BOOTSTRAP, templates.bootstrap, one.bootstrap, one, is_made=True))
-        found.append(_item(Place.POOL_INFRASTRUCTURE, templates.infrastructure, one.infrastructure, one, is_made=True))
-    return found
+        template, desired_machine = blueprint.control_plane_machine, desired.control_plane_machine
+        result.append(_item(Place.CONTROL_PLANE_MACHINE, template, desired_machine))
+    for worker in desired.deployments:
+        templates = blueprint.deployments[worker.class_name]
+        result.append(_item(Place.DEPLOYMENT_BOOTSTRAP, templates.bootstrap, worker.bootstrap, worker))
+        result.append(_item(Place.DEPLOYMENT_INFRASTRUCTURE, templates.infrastructure, worker.infrastructure, worker))
+    for worker in desired.pools:
+        templates = blueprint.pools[worker.class_name]
+        result.append(_item(Place.POOL_BOOTSTRAP, templates.bootstrap, worker.bootstrap, worker, is_cloned=True))
+        result.append(
+            _item(Place.POOL_INFRASTRUCTURE, templates.infrastructure, worker.infrastructure, worker, is_cloned=True)
+        )
+    return result
 
 
 def _item(
-    place: Place, template: Template, wanted: Fields, worker: Worker | None = None, *, is_made: bool = False
+    place: Place, template: Template, obj: Fields, worker: Worker | None = None, *, is_cloned: bool = False
 ) -> Item:
-    body = copied(wanted, template.body, _OBJECT if is_made else _TEMPLATE)
+    body = copied(obj, template.body, _OBJECT if is_cloned else _TEMPLATE)
     body = without(body, ("metadata", "managedFields"))
-    annotations = {name: text for name, text in metadata_of(body, "annotations").items() if name not in NOT_TOLD}
+    annotations = {
+        name: text for name, text in metadata_of(body, "annotations").items() if name not in HIDDEN_ANNOTATIONS
+    }
     has_any = bool(annotations)
     body = (
         put(body, annotations, ("metadata", "annotations")) if has_any else without(body, ("metadata", "annotations"))
@@ -90,22 +97,22 @@ def _item(
 
 
 def matches(item: Item, selector: PatchSelector) -> bool:
-    """Whether a selector means this item: its template's type, and one of the places that it names."""
+    """Return whether a selector matches this item: its template's type, and one of the named places."""
     if (item.body.get("apiVersion"), item.body.get("kind")) != (selector.api_version, selector.kind):
         return False
-    wanted, place = selector.match_resources, item.place
+    selected, place = selector.match_resources, item.place
     class_name = item.worker.class_name if item.worker is not None else ""
-    deployments, pools = wanted.machine_deployment_class, wanted.machine_pool_class
+    deployments, pools = selected.machine_deployment_class, selected.machine_pool_class
     return (
-        (bool(wanted.infrastructure_cluster) and place is Place.INFRASTRUCTURE_CLUSTER)
-        or (bool(wanted.control_plane) and place in OF_CONTROL_PLANE)
+        (bool(selected.infrastructure_cluster) and place is Place.INFRASTRUCTURE_CLUSTER)
+        or (bool(selected.control_plane) and place in OF_CONTROL_PLANE)
         or (deployments is not None and place in OF_DEPLOYMENT and is_named(class_name, deployments.names))
         or (pools is not None and place in OF_POOL and is_named(class_name, pools.names))
     )
 
 
 def is_named(class_name: str, names: Sequence[str]) -> bool:
-    """Whether one of the names, with `*` at begin or end, means the class."""
+    """Return whether one of the names, with `*` at its begin or end, matches the class."""
     return any(
         name in ("*", class_name)
         or (name.startswith("*") and class_name.endswith(name[1:]))

@@ -1,6 +1,6 @@
-"""The operations of a JSON patch that classes have: add, replace, remove.
+"""The operations of a JSON patch that classes support: add, replace, remove.
 
-`replace` and `remove` need what they change; `add` makes the last step of a path and no other. In a list `-` is the
+`replace` and `remove` need an existing target; `add` creates the last step of a path and no other. In a list `-` is the
 place behind its end. An empty step means the object that it is in.
 
 Source: RFC 6902; evanphx/json-patch v5: patch.go, which upstream applies.
@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.desired.model import TopologyError
 from ironbell.kube.decision import Fields
 
 
 def applied(document: Fields, operations: Sequence[Fields]) -> Fields:
-    """The document with all operations applied, in order; what was given stays as it is.
+    """The document with all operations applied, in order; the input is not changed.
 
     Raises:
-        TopologyError: a path leads nowhere.
+        TopologyError: a path does not exist in the document.
     """
     result: Any = document
     for operation in operations:

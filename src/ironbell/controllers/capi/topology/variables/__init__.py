@@ -1,1 +1,1 @@
-"""Variables of a ClusterClass: definitions, values, and those that every topology has."""
+"""Variables of a ClusterClass: definitions, values, and the builtin variables of every topology."""

@@ -1,4 +1,4 @@
-"""The variable `builtin`: what the class's patches may know of the cluster and its parts.
+"""The variable `builtin`: facts about the cluster and its parts for the patches of a class.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/patches/variables/variables.go,
 api/runtime/hooks/v1alpha1/topologymutation_variable_types.go.
@@ -48,13 +48,13 @@ _KNOWN: Final = {
     "machinePool": _WORKER,
 }
 _OPEN: Final = ("metadata", "services", "pods")
-"""Parts of which not all is known beforehand: labels and annotations, items of lists."""
+"""Parts whose content is not fixed: labels and annotations, items of lists."""
 _STEPS: Final = re.compile(r"[^.\[]+")
-NOT_TOLD: Final = (LAST_APPLIED, ANNOTATION_CONVERSION_DATA)
+HIDDEN_ANNOTATIONS: Final = (LAST_APPLIED, ANNOTATION_CONVERSION_DATA)
 
 
 def is_builtin(variable: str) -> bool:
-    """Whether a path such as `builtin.cluster.network.pods[0]` may lead to something."""
+    """Return whether a path such as `builtin.cluster.network.pods[0]` can exist."""
     _, *steps = _STEPS.findall(variable)
     if not steps or steps[0] not in _KNOWN:
         return False
@@ -67,17 +67,17 @@ def is_builtin(variable: str) -> bool:
 
 
 def of_cluster(cluster: Cluster, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Fields:
-    """What is known of the Cluster; labels and annotations are those it is to have."""
+    """The builtin variables of the Cluster; labels and annotations are the desired ones."""
     meta, spec = cluster.metadata, cluster.spec
     topology, network = spec.topology, spec.cluster_network
     class_name, class_namespace = topology.class_ref.name, topology.class_ref.namespace or meta.namespace
-    known_network = {
+    network_fields = {
         "serviceDomain": network.service_domain,
         "services": list(network.services.cidr_blocks),
         "pods": list(network.pods.cidr_blocks),
     }
     return {
-        "cluster": _known(
+        "cluster": _without_empty(
             {
                 "name": meta.name,
                 "namespace": meta.namespace,
@@ -89,16 +89,16 @@ def of_cluster(cluster: Cluster, labels: Mapping[str, str], annotations: Mapping
                     "classNamespace": class_namespace,
                     "classRef": {"name": class_name, "namespace": class_namespace},
                 },
-                "network": _known(known_network),
+                "network": _without_empty(network_fields),
             }
         )
     }
 
 
 def of_control_plane(obj: Fields, machine_template: Fields | None, *, replicas: int | None) -> Fields:
-    """What is known of the control plane."""
+    """The builtin variables of the control plane."""
     return {
-        "controlPlane": _known(
+        "controlPlane": _without_empty(
             {
                 "version": _at(obj, "spec", "version"),
                 "metadata": _metadata(metadata_of(obj, "labels"), metadata_of(obj, "annotations")),
@@ -113,10 +113,10 @@ def of_control_plane(obj: Fields, machine_template: Fields | None, *, replicas: 
 
 
 def of_worker(name: str, worker: Worker) -> Fields:
-    """What is known of a MachineDeployment (`name` is machineDeployment) or MachinePool (machinePool)."""
+    """The builtin variables of a MachineDeployment (`name` is machineDeployment) or MachinePool (machinePool)."""
     obj = worker.obj
     return {
-        name: _known(
+        name: _without_empty(
             {
                 "version": _at(obj, "spec", "template", "spec", "version"),
                 "metadata": _metadata(metadata_of(obj, "labels"), metadata_of(obj, "annotations")),
@@ -132,15 +132,15 @@ def of_worker(name: str, worker: Worker) -> Fields:
 
 
 def _at(obj: Fields, *path: str) -> Any:
-    found = find(obj, path)
-    return None if found is MISSING else found
+    value = find(obj, path)
+    return None if value is MISSING else value
 
 
 def _metadata(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Fields:
-    told = {name: value for name, value in annotations.items() if name not in NOT_TOLD}
-    return _known({"labels": dict(labels), "annotations": told})
+    visible = {name: value for name, value in annotations.items() if name not in HIDDEN_ANNOTATIONS}
+    return _without_empty({"labels": dict(labels), "annotations": visible})
 
 
-def _known(fields: Fields) -> Fields:
-    """Without what says nothing; numbers stay, zero too."""
-    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+def _without_empty(fields: Fields) -> Fields:
+    """Fields without empty values; numbers stay, including zero."""
+    return {name: field_value for name, field_value in fields.items() if field_value not in (None, "", [], {})}

@@ -1,6 +1,6 @@
 """Schemas of a ClusterClass's variables, compiled by the embedded API's own machinery.
 
-Controllers do not know that machinery; they are given this.
+Controllers do not import that machinery; they receive these schemas.
 
 Source: kubernetes-sigs/cluster-api: internal/topology/variables (schema.go, clusterclass_variable_validation.go).
 """
@@ -20,15 +20,15 @@ from ironbell.apiserver.schema.compiled import CompiledSchema, compile_schema
 from ironbell.base.errors import IronbellError
 from ironbell.codec.cel import compile_rule
 from ironbell.contract.admission import FieldProblem
-from ironbell.controllers.capi.topology.variables.schemas import UNSET, ValueSchema
+from ironbell.controllers.capi.topology.variables.values import UNSET, ValueSchema
 from ironbell.kube.decision import Fields
 
 _VALUE = "variableValue"
 _PLACE = re.compile(rf'"?{_VALUE}[^ ]* in body ')
-"""Where a fault is, inside the text: the path says that already."""
-_UNKNOWN_WORDS = ("x-metadata",)
+"""Location inside the text of a problem, which the path already contains."""
+_CLASS_ONLY_WORDS = ("x-metadata",)
 _TOTAL = ("estimated rule cost total", "estimated rule & messageExpression cost total")
-"""What all rules cost, in the words of definitions and of classes."""
+"""Texts about the total cost of rules, of definitions and of classes."""
 
 
 class VariableSchemas:
@@ -39,11 +39,11 @@ class VariableSchemas:
 
     def problems(self, schema: Fields, path: str) -> list[FieldProblem]:
         inner = f"{path}.properties[{_VALUE}]"
-        found = schema_faults(_wrapped(_structural(schema)), path, compile_rule=compile_rule)
+        faults = schema_faults(_wrapped(_structural(schema)), path, compile_rule=compile_rule)
         return [
-            FieldProblem(one.field.replace(inner, path, 1), one.kind, one.body.replace(*_TOTAL))
-            for one in found
-            if not one.field.endswith(".uniqueItems")  # which classes may have, other than definitions
+            FieldProblem(fault.field.replace(inner, path, 1), fault.kind, fault.body.replace(*_TOTAL))
+            for fault in faults
+            if not fault.field.endswith(".uniqueItems")  # allowed in classes, unlike in definitions
         ]
 
 
@@ -52,7 +52,7 @@ class _Value:
 
     def __init__(self, schema: Fields) -> None:
         self._schema = _structural(schema)
-        # in this order: what is said of the structure may be why a rule fails
+        # in this order: a rule may fail because of a problem of the structure
         self._compiled: CompiledSchema = compile_schema(_wrapped(self._schema), ratchets=False)
         self._rules: CompiledSchema = compile_schema(_wrapped(self._schema), compile_rule=compile_rule, ratchets=False)
 
@@ -63,13 +63,13 @@ class _Value:
 
     def problems(self, value: Any, old: Any, path: str) -> list[FieldProblem]:
         holder = {_VALUE: _copy(value)}
-        if found := self._compiled.validate(holder):
-            return [_placed(one, path) for one in found]
-        unknown = [one.removeprefix(f"{_VALUE}.") for one in self._compiled.prune(holder)]
+        if errors := self._compiled.validate(holder):
+            return [_placed(error, path) for error in errors]
+        unknown = [field.removeprefix(f"{_VALUE}.") for field in self._compiled.prune(holder)]
         if not unknown:
-            # faults of the old value are no excuse; rules may compare with it
-            before = None if old is UNSET or old is None else {_VALUE: old}
-            return [_placed(one, path) for one in self._rules.validate(holder, before)]
+            # the old value is used even if it has problems, since rules may compare with it
+            old_holder = None if old is UNSET or old is None else {_VALUE: old}
+            return [_placed(error, path) for error in self._rules.validate(holder, old_holder)]
         detail = f'failed validation: "{",".join(unknown)}" field(s) are not specified in the variable schema'
         shown = msgspec.json.encode(msgspec.json.encode(value).decode()).decode()
         return [FieldProblem(path.removesuffix(".value"), "FieldValueInvalid", f"Invalid value: {shown}: {detail}")]
@@ -86,14 +86,14 @@ def _compiled(schema: bytes) -> _Value | _Broken:
 class _Broken:
     """A schema that cannot be used. Satisfies `ValueSchema`."""
 
-    def __init__(self, why: str) -> None:
-        self._why = why
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
 
     def default(self, value: Any) -> Any:
         return value
 
     def problems(self, value: Any, old: Any, path: str) -> list[FieldProblem]:
-        detail = f"Internal error: the schema in the ClusterClass cannot be used: {self._why}"
+        detail = f"Internal error: the schema in the ClusterClass cannot be used: {self._reason}"
         return [FieldProblem(path, "InternalError", detail)]
 
 
@@ -101,15 +101,15 @@ def _structural(schema: Any) -> Any:
     """A schema without the words that only classes have."""
     if not isinstance(schema, Mapping):
         return schema
-    kept = {name: value for name, value in schema.items() if name not in _UNKNOWN_WORDS}
+    kept = {name: value for name, value in schema.items() if name not in _CLASS_ONLY_WORDS}
     for name in ("items", "additionalProperties", "not"):
         if name in kept:
             kept[name] = _structural(kept[name])
     for name in ("allOf", "anyOf", "oneOf"):
         if isinstance(kept.get(name), list):
-            kept[name] = [_structural(one) for one in kept[name]]
+            kept[name] = [_structural(part) for part in kept[name]]
     if isinstance(kept.get("properties"), Mapping):
-        kept["properties"] = {name: _structural(one) for name, one in kept["properties"].items()}
+        kept["properties"] = {name: _structural(part) for name, part in kept["properties"].items()}
     return kept
 
 

@@ -1,4 +1,4 @@
-"""Values of variables in a Cluster: filled in, and checked.
+"""Defaults and validation of the variables in a Cluster, and the JSON schemas that this takes.
 
 Source: kubernetes-sigs/cluster-api: internal/topology/variables (cluster_variable_defaulting.go,
 cluster_variable_validation.go), core/webhooks/admission/cluster.go (DefaultAndValidateVariables).
@@ -7,7 +7,7 @@ cluster_variable_validation.go), core/webhooks/admission/cluster.go (DefaultAndV
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -15,15 +15,15 @@ from ironbell.api.cluster.classes.clusterclass import ClusterClassStatusVariable
 from ironbell.api.cluster.topology import ClusterVariable, Topology, VariableOverrides
 from ironbell.api.meta import to_builtin
 from ironbell.contract.admission import FieldProblem, invalid, required, type_invalid
-from ironbell.controllers.capi.topology.variables.schemas import UNSET, Schemas, ValueSchema
+from ironbell.kube.decision import Fields
 
 ROOT = "spec.topology"
 
 
 def with_defaults(topology: Topology, definitions: Sequence[ClusterClassStatusVariable], schemas: Schemas) -> Topology:
-    """The topology with its variables filled in; those that nobody defined stay as they are.
+    """The topology with defaults for its variables; variables without a definition stay unchanged.
 
-    A variable that is missing is made if its schema has a default; an override is not.
+    A missing variable is created if its schema has a default; an override is not.
     """
     known = _usable(definitions)
     workers = topology.workers
@@ -31,20 +31,22 @@ def with_defaults(topology: Topology, definitions: Sequence[ClusterClassStatusVa
     def overrides(held: VariableOverrides) -> VariableOverrides:
         if not held.overrides:
             return held
-        return VariableOverrides(overrides=_defaulted(held.overrides, known, schemas, make=False))
+        return VariableOverrides(overrides=_defaulted(held.overrides, known, schemas, create=False))
 
     plane = topology.control_plane
     return msgspec.structs.replace(
         topology,
-        variables=_defaulted(topology.variables, known, schemas, make=True),
+        variables=_defaulted(topology.variables, known, schemas, create=True),
         control_plane=msgspec.structs.replace(plane, variables=overrides(plane.variables)),
         workers=msgspec.structs.replace(
             workers,
             machine_deployments=[
-                msgspec.structs.replace(one, variables=overrides(one.variables)) for one in workers.machine_deployments
+                msgspec.structs.replace(worker, variables=overrides(worker.variables))
+                for worker in workers.machine_deployments
             ],
             machine_pools=[
-                msgspec.structs.replace(one, variables=overrides(one.variables)) for one in workers.machine_pools
+                msgspec.structs.replace(worker, variables=overrides(worker.variables))
+                for worker in workers.machine_pools
             ],
         ),
     )
@@ -56,7 +58,7 @@ def problems(
     definitions: Sequence[ClusterClassStatusVariable],
     schemas: Schemas,
 ) -> list[FieldProblem]:
-    """What is wrong with the values of a topology's variables, defaults filled in."""
+    """The problems of a topology's variables, defaults included."""
     return list(_problems(topology, old, definitions, schemas))
 
 
@@ -67,41 +69,41 @@ def _problems(
     schemas: Schemas,
 ) -> Iterator[FieldProblem]:
     unusable = [
-        f'variable "{one.name}" has {"conflicting" if one.definitions_conflict else "no"} definitions'
-        for one in definitions
-        if one.definitions_conflict or not one.definitions
+        f'variable "{definition.name}" has {"conflicting" if definition.definitions_conflict else "no"} definitions'
+        for definition in definitions
+        if definition.definitions_conflict or not definition.definitions
     ]
     if unusable:
         detail = f"variable definitions in the ClusterClass not valid: {', '.join(unusable)}"
-        held = [path for path, overrides, _ in _overrides(topology, old) if overrides]
-        for path in (f"{ROOT}.variables", *held):
-            yield type_invalid(path, [one.name for one in definitions], detail)
+        paths = [path for path, overrides, _ in _overrides(topology, old) if overrides]
+        for path in (f"{ROOT}.variables", *paths):
+            yield type_invalid(path, [definition.name for definition in definitions], detail)
         return
     known = _usable(definitions)
     for name, definition in known.items():
-        if definition.definitions[0].required_ and all(one.name != name for one in topology.variables):
+        if definition.definitions[0].required_ and all(variable.name != name for variable in topology.variables):
             yield required(f"{ROOT}.variables", f'required variable "{name}" must be set')
     yield from _list_problems(topology.variables, old.variables if old else (), known, schemas, f"{ROOT}.variables")
-    for path, values, before in _overrides(topology, old):
-        yield from _list_problems(values, before, known, schemas, path)
+    for path, values, old_values in _overrides(topology, old):
+        yield from _list_problems(values, old_values, known, schemas, path)
 
 
 def _overrides(
     topology: Topology, old: Topology | None
 ) -> Iterator[tuple[str, Sequence[ClusterVariable], Sequence[ClusterVariable]]]:
     plane = topology.control_plane.variables.overrides
-    before = old.control_plane.variables.overrides if old is not None else []
-    yield f"{ROOT}.controlPlane.variables.overrides", plane, before
-    held_deployments = {one.name: one for one in old.workers.machine_deployments} if old is not None else {}
-    for one in topology.workers.machine_deployments:
-        path = f"{ROOT}.workers.machineDeployments[{one.name}].variables.overrides"
-        was = held_deployments.get(one.name)
-        yield path, one.variables.overrides, was.variables.overrides if was is not None else []
-    held_pools = {one.name: one for one in old.workers.machine_pools} if old is not None else {}
+    old_overrides = old.control_plane.variables.overrides if old is not None else []
+    yield f"{ROOT}.controlPlane.variables.overrides", plane, old_overrides
+    old_deployments = {worker.name: worker for worker in old.workers.machine_deployments} if old is not None else {}
+    for worker in topology.workers.machine_deployments:
+        path = f"{ROOT}.workers.machineDeployments[{worker.name}].variables.overrides"
+        old_worker = old_deployments.get(worker.name)
+        yield path, worker.variables.overrides, old_worker.variables.overrides if old_worker is not None else []
+    old_pools = {worker.name: worker for worker in old.workers.machine_pools} if old is not None else {}
     for pool in topology.workers.machine_pools:
         path = f"{ROOT}.workers.machinePools[{pool.name}].variables.overrides"
-        held = held_pools.get(pool.name)
-        yield path, pool.variables.overrides, held.variables.overrides if held is not None else []
+        old_pool = old_pools.get(pool.name)
+        yield path, pool.variables.overrides, old_pool.variables.overrides if old_pool is not None else []
 
 
 def _list_problems(
@@ -111,22 +113,28 @@ def _list_problems(
     schemas: Schemas,
     path: str,
 ) -> Iterator[FieldProblem]:
-    before = {one.name: one.value for one in old}
+    old_values = {variable.name: variable.value for variable in old}
     seen: set[str] = set()
-    for one in values:
-        where = f"{path}[{one.name}]"
-        if one.name in seen:
-            yield invalid(where, one.value, f'variable "{one.name}" is set more than once')
-        seen.add(one.name)
-        definition = known.get(one.name)
+    for variable in values:
+        where = f"{path}[{variable.name}]"
+        if variable.name in seen:
+            yield invalid(where, variable.value, f'variable "{variable.name}" is set more than once')
+        seen.add(variable.name)
+        definition = known.get(variable.name)
         if definition is None:
-            yield invalid(where, one.value, "variable is not defined")
+            yield invalid(where, variable.value, "variable is not defined")
             continue
-        yield from _schema(definition, schemas).problems(one.value, before.get(one.name, UNSET), f"{where}.value")
+        yield from _schema(definition, schemas).problems(
+            variable.value, old_values.get(variable.name, UNSET), f"{where}.value"
+        )
 
 
 def _usable(definitions: Sequence[ClusterClassStatusVariable]) -> dict[str, ClusterClassStatusVariable]:
-    return {one.name: one for one in definitions if one.definitions and not one.definitions_conflict}
+    return {
+        definition.name: definition
+        for definition in definitions
+        if definition.definitions and not definition.definitions_conflict
+    }
 
 
 def _schema(definition: ClusterClassStatusVariable, schemas: Schemas) -> ValueSchema:
@@ -138,18 +146,46 @@ def _defaulted(
     known: Mapping[str, ClusterClassStatusVariable],
     schemas: Schemas,
     *,
-    make: bool,
+    create: bool,
 ) -> list[ClusterVariable]:
     result = [
-        ClusterVariable(name=one.name, value=_schema(known[one.name], schemas).default(one.value))
-        if one.name in known
-        else one
-        for one in values
+        ClusterVariable(name=variable.name, value=_schema(known[variable.name], schemas).default(variable.value))
+        if variable.name in known
+        else variable
+        for variable in values
     ]
-    if make:
-        there = {one.name for one in values}
+    if create:
+        names = {variable.name for variable in values}
         for name, definition in known.items():
-            value: Any = UNSET if name in there else _schema(definition, schemas).default(UNSET)
+            value: Any = UNSET if name in names else _schema(definition, schemas).default(UNSET)
             if value is not UNSET:
                 result.append(ClusterVariable(name=name, value=value))
     return result
+
+
+UNSET: Final = object()
+"""Marks a missing old value."""
+
+
+class ValueSchema(Protocol):
+    """The schema of one variable."""
+
+    def default(self, value: Any) -> Any:
+        """The value with defaults below it; for `UNSET` the schema's own default, `UNSET` if it has none."""
+        ...
+
+    def problems(self, value: Any, old: Any, path: str) -> list[FieldProblem]:
+        """The problems of a value at a path: its structure, unknown fields, rules."""
+        ...
+
+
+class Schemas(Protocol):
+    """Reads schemas of classes (`openAPIV3Schema`). The machinery of the embedded API implements it."""
+
+    def compiled(self, schema: Fields) -> ValueSchema:
+        """The compiled schema of values. It may be requested often."""
+        ...
+
+    def problems(self, schema: Fields, path: str) -> list[FieldProblem]:
+        """The problems of the schema itself."""
+        ...

@@ -1,7 +1,8 @@
-"""The controller of MachinePools: owns what they refer to, and tells how many Nodes there are.
+"""The controller of MachinePools: a group of Machines that the infrastructure scales itself.
 
-No provider of ours implements pools. Machines for the members of a pool (`status.infrastructureMachineKind`) are not
-made, and Nodes that are left behind are the provider's to delete.
+It owns the objects that pools refer to, and counts their Nodes. No provider of ours implements pools. Machines for the
+members of a pool (`status.infrastructureMachineKind`) are not created, and deleting Nodes that are left behind is the
+provider's task.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinepool.
 """
@@ -37,7 +38,6 @@ from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.controllers.capi.indexes import MACHINE_POOLS_OF_CLUSTER
 from ironbell.controllers.capi.machines import joined_versions
 from ironbell.controllers.capi.machineset.reconciler import CLUSTER_CHANGED
-from ironbell.controllers.capi.names import MACHINE_POOL_CONTROLLER
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.decision import Action, Decision, Fact, Fields, Key, Need, Waiting, delete, do, patch, wait
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
@@ -58,12 +58,12 @@ class Observed:
 
     @property
     def references(self) -> tuple[External, ...]:
-        """What the pool owns."""
+        """The objects that the pool owns."""
         return (self.infrastructure,) if self.bootstrap is None else (self.bootstrap, self.infrastructure)
 
     @property
     def is_scaled_by_others(self) -> bool:
-        """Whether the infrastructure decides how many there are."""
+        """Return whether the infrastructure decides the number of Machines."""
         return self.pool.metadata.annotations.get(ANNOTATION_REPLICAS_MANAGED_BY, "false") != "false"
 
 
@@ -78,9 +78,9 @@ class Members:
 
 
 class MachinePoolReconciler:
-    """Keeps MachinePools."""
+    """Reconciles MachinePools."""
 
-    name = MACHINE_POOL_CONTROLLER
+    name = "capi-machinepool"
     declaration = Declaration(
         MACHINE_POOL,
         watches=(read_by(CLUSTER, relevant=CLUSTER_CHANGED), DEFINITIONS),
@@ -132,23 +132,25 @@ class MachinePoolReconciler:
 
 
 def members_of(observed: Observed, now: datetime) -> Members:
-    """The Nodes whose provider IDs the infrastructure names."""
+    """The Nodes with the provider IDs that the infrastructure lists."""
     infrastructure = observed.infrastructure.obj
     listed = at(infrastructure.body, "spec", "providerIDList") if infrastructure is not None else None
     is_list = isinstance(listed, list) and _provisioned(observed)
-    ids = tuple(str(one) for one in listed) if is_list and listed else tuple(observed.pool.spec.provider_id_list)
+    ids = tuple(str(i) for i in listed) if is_list and listed else tuple(observed.pool.spec.provider_id_list)
     known = observed.nodes.value if observed.nodes is not None and observed.nodes.value is not None else ()
     by_id = {node.provider_id: node for node in known if node.provider_id}
-    nodes = tuple(by_id[one] for one in ids if one in by_id)
-    ready = [node for node in nodes if (found := node.condition("Ready")) is not None and found.status == "True"]
+    nodes = tuple(by_id[provider_id] for provider_id in ids if provider_id in by_id)
+    ready = [
+        node for node in nodes if (condition := node.condition("Ready")) is not None and condition.status == "True"
+    ]
     least = timedelta(seconds=observed.pool.spec.template.spec.min_ready_seconds or 0)
     available = [node for node in ready if _ready_for(node, now) >= least]
     return Members(ids, nodes, len(ready), len(available))
 
 
 def _ready_for(node: NodeView, now: datetime) -> timedelta:
-    found = node.condition("Ready")
-    since = found.last_transition_time if found is not None else None
+    condition = node.condition("Ready")
+    since = condition.last_transition_time if condition is not None else None
     return now - parse_rfc3339(since) if since else timedelta(0)
 
 
@@ -160,7 +162,7 @@ def _provisioned(observed: Observed) -> bool:
 
 
 def _has_data(observed: Observed) -> bool:
-    """Whether the bootstrap data are there; once they were, they are."""
+    """Return whether the bootstrap data exist; once they did, it stays True."""
     if observed.pool.status.initialization.bootstrap_data_secret_created:
         return True
     if observed.bootstrap is None:
@@ -170,8 +172,8 @@ def _has_data(observed: Observed) -> bool:
 
 def _current(observed: Observed) -> int | None:
     infrastructure = observed.infrastructure.obj
-    said = number_at(infrastructure.body, "status", "replicas") if infrastructure is not None else None
-    return observed.pool.status.replicas if said is None else said
+    reported = number_at(infrastructure.body, "status", "replicas") if infrastructure is not None else None
+    return observed.pool.status.replicas if reported is None else reported
 
 
 def _status(observed: Observed, members: Members) -> Fields:
@@ -190,21 +192,21 @@ def _status(observed: Observed, members: Members) -> Fields:
         "availableReplicas": current,
         "upToDateReplicas": observed.pool.spec.replicas,
         "nodeRefs": [{"apiVersion": "v1", "kind": "Node", "name": n.name, "uid": n.uid} for n in members.nodes],
-        "versions": to_builtin(joined_versions(StatusVersion(version=one, replicas=1) for one in running if one)),
+        "versions": to_builtin(joined_versions(StatusVersion(version=v, replicas=1) for v in running if v)),
     }
 
 
 def phase_of(observed: Observed, members: Members) -> str:
-    """How far the pool is, in one word."""
-    pool, wanted = observed.pool, observed.pool.spec.replicas
+    """The phase of a pool."""
+    pool, desired = observed.pool, observed.pool.spec.replicas
     if is_deleting(pool):
         return MachinePoolPhase.DELETING.value
-    if _provisioned(observed) and wanted is not None:
-        if wanted == members.ready:
+    if _provisioned(observed) and desired is not None:
+        if desired == members.ready:
             return MachinePoolPhase.RUNNING.value
         if observed.is_scaled_by_others:
             return MachinePoolPhase.SCALING.value
-        return (MachinePoolPhase.SCALING_UP if wanted > members.ready else MachinePoolPhase.SCALING_DOWN).value
+        return (MachinePoolPhase.SCALING_UP if desired > members.ready else MachinePoolPhase.SCALING_DOWN).value
     if members.nodes:
         return MachinePoolPhase.PROVISIONED.value
     return (MachinePoolPhase.PROVISIONING if _has_data(observed) else MachinePoolPhase.PENDING).value
@@ -219,7 +221,7 @@ def _deprecated(observed: Observed, members: Members) -> Fields:
 
 
 def _legacy(observed: Observed, members: Members) -> Iterator[LegacyCondition | None]:
-    """Conditions of version v1beta1, the summary aside."""
+    """Conditions of version v1beta1, except for the summary."""
     for external, name, waits, fine in (
         (observed.bootstrap, "BootstrapReady", "WaitingForDataSecret", _has_data(observed)),
         (observed.infrastructure, "InfrastructureReady", "WaitingForInfrastructure", _provisioned(observed)),
@@ -232,7 +234,7 @@ def _legacy(observed: Observed, members: Members) -> Iterator[LegacyCondition | 
 
 
 def _attached(observed: Observed, members: Members) -> Iterator[Action | None]:
-    """The owner references in both directions, and what the pool's spec takes from its references."""
+    """Set the owner references in both directions, and copy fields of the referred objects to the pool's spec."""
     pool, cluster = observed.pool, observed.cluster
     if cluster is None:
         return
@@ -246,9 +248,9 @@ def _attached(observed: Observed, members: Members) -> Iterator[Action | None]:
     secret = BootstrapConfig.of(bootstrap).data_secret_name if bootstrap is not None and bootstrap.is_found else ""
     if secret and _has_data(observed) and secret != pool.spec.template.spec.bootstrap.data_secret_name:
         spec["template"] = {"spec": {"bootstrap": {"dataSecretName": secret}}}
-    wanted = _current(observed)
-    if observed.is_scaled_by_others and wanted is not None and wanted != pool.spec.replicas:
-        spec["replicas"] = wanted
+    current = _current(observed)
+    if observed.is_scaled_by_others and current is not None and current != pool.spec.replicas:
+        spec["replicas"] = current
     if spec:
         change["spec"] = spec
     if change:
@@ -274,7 +276,7 @@ def _deleting(observed: Observed, change: Action | None) -> Decision:
     if not left:
         return do(change, remove_finalizer(MACHINE_POOL, observed.pool, FINALIZER_MACHINE_POOL))
     doomed = [delete(*external.found) for external in left if external.is_found and not external.is_deleting]
-    return wait("DeletingReferences", f"waiting for {', '.join(map(str, left))} to go", change, *doomed)
+    return wait("DeletingReferences", f"waiting for {', '.join(map(str, left))} to be deleted", change, *doomed)
 
 
 def _waiting(observed: Observed) -> Waiting | None:

@@ -1,1 +1,0 @@
-"""The conditions of a Machine, each from what is known. Pure."""

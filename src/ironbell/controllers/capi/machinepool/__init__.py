@@ -1,1 +1,0 @@
-"""The controller of MachinePools: a group of Machines that the infrastructure scales itself."""
