@@ -44,7 +44,9 @@ def build(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         "HOST": str(tmp_path / "host"),
         "READY": str(tmp_path / "ready"),
     }
-    command = [sys.executable, "-m", "ironbell", "image", "archive", "--output", str(tmp_path / "made.tar.zst")]
+    # whoever runs the tests in the background of a script has them ignore SIGINT, and a child would, too
+    command = ["env", "--default-signal=INT,TERM", sys.executable, "-m", "ironbell", "image", "archive"]
+    command += ["--output", str(tmp_path / "made.tar.zst")]
     command += ["--suite", "bookworm", "--sources", str(tmp_path / "sources")]
     with subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
