@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ironbell.api.core import CONFIG_MAP, ConfigMap
-from ironbell.contract.clusters.external import External, State, look_up
+from ironbell.contract.clusters.external import External, State, read_reference
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS, ObjectReference
 from ironbell.kube.decision import DONE, Action, Decision, Fields, Key, create, do, patch, wait
 from ironbell.kube.reconciler import Cache, Declaration, DynamicWatch
@@ -72,7 +72,7 @@ class FollowerReconciler:
             return None
         self.observed[key[1]] += 1
         reference = ObjectReference(self._group, follower.data["kind"], follower.data["name"])
-        return Followed(follower, look_up(cache, reference, key[0]))
+        return Followed(follower, read_reference(cache, reference, key[0]))
 
     def decide(self, observed: Followed, now: datetime) -> Decision:
         external = observed.external

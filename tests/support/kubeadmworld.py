@@ -92,8 +92,8 @@ def _connection(world: World, query: Connection) -> ConnectionState:
     return ConnectionState(workload.connected, error="" if workload.connected else "connection refused")
 
 
-AUTHORITY = pki.make_authority(KeyAlgorithm.ECDSA_P256, World().now())
-SERVICE_ACCOUNT = pki.make_service_account_keys(KeyAlgorithm.ECDSA_P256)
+AUTHORITY = pki.create_authority(KeyAlgorithm.ECDSA_P256, World().now())
+SERVICE_ACCOUNT = pki.create_service_account_keys(KeyAlgorithm.ECDSA_P256)
 
 
 def new_world() -> World:

@@ -15,9 +15,15 @@ from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.base.clock import rfc3339
 from ironbell.base.randomness import SeededRandomness
-from ironbell.contract.clusters.kubeconfig import make_kubeconfig
+from ironbell.contract.clusters.kubeconfig import create_kubeconfig
 from ironbell.contract.clusters.secrets import FORMAT, VALUE, Purpose, encoded
-from ironbell.contract.pki import KeyAlgorithm, KeyPair, certificate_hashes, make_authority, make_service_account_keys
+from ironbell.contract.pki import (
+    KeyAlgorithm,
+    KeyPair,
+    certificate_hashes,
+    create_authority,
+    create_service_account_keys,
+)
 from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts
 from ironbell.controllers.kubeadm.config.rendering.render import Inputs, bootstrap_data
 from ironbell.controllers.kubeadm.config.rendering.userdata import Role
@@ -37,12 +43,12 @@ _P256 = KeyAlgorithm.ECDSA_P256
 def pairs(name: str) -> Mapping[Purpose, KeyPair]:
     """A cluster's authorities and service account keys."""
     authorities = (Purpose.CLUSTER_CA, Purpose.ETCD_CA, Purpose.FRONT_PROXY_CA)
-    made = {purpose: make_authority(_P256, EPOCH) for purpose in authorities}
-    return {**made, Purpose.SERVICE_ACCOUNT: make_service_account_keys(_P256)}
+    made = {purpose: create_authority(_P256, EPOCH) for purpose in authorities}
+    return {**made, Purpose.SERVICE_ACCOUNT: create_service_account_keys(_P256)}
 
 
 def admin_kubeconfig(endpoint: Endpoint, name: str = "one") -> bytes:
-    return make_kubeconfig(name, endpoint.server, pairs(name)[Purpose.CLUSTER_CA], _P256, EPOCH)
+    return create_kubeconfig(name, endpoint.server, pairs(name)[Purpose.CLUSTER_CA], _P256, EPOCH)
 
 
 class SimSite:

@@ -1,6 +1,6 @@
-"""Admission that depends on other objects: it says which it wants to see, and decides when it has them.
+"""Admission that depends on other objects: a kind names the objects to look up, and decides once they are there.
 
-What is wanted and what is decided are pure functions; who asks them reads the objects in between.
+Both are pure functions; the webhook server reads the objects in between.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission, whose webhooks read with a client.
 """
@@ -16,22 +16,23 @@ from ironbell.kube.decision import AnyKind, Fields
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectWanted:
-    """One object of a kind that is ours, in the stored version."""
+class ObjectLookup:
+    """One object of a kind that we serve, in the stored version."""
 
     kind: AnyKind
     namespace: str
     name: str
     until: Callable[[Fields], bool] | None = None
-    """If given, a little time is given to it to be there and to satisfy this; after it what there is will do."""
+    """If set, the lookup waits a little for the object to exist and to satisfy this; then it returns the current state.
+    """
 
     def __str__(self) -> str:
         return f"{self.kind.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class ReferredWanted:
-    """One object that a reference names, in the version that keeps the newest contract."""
+class ReferenceLookup:
+    """One object that a reference names, in the version that implements the newest contract."""
 
     api_group: str
     kind: str
@@ -43,8 +44,8 @@ class ReferredWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class ListWanted:
-    """All objects of a kind that is ours, in one namespace (none: in all), by a selector of labels."""
+class ListLookup:
+    """All objects of a kind that we serve, in one namespace (empty: in all), by a label selector."""
 
     kind: AnyKind
     namespace: str = ""
@@ -54,57 +55,57 @@ class ListWanted:
         return self.kind.plural
 
 
-Wanted: TypeAlias = ObjectWanted | ReferredWanted | ListWanted
+Lookup: TypeAlias = ObjectLookup | ReferenceLookup | ListLookup
 
 
-class Found:
-    """What was wanted, as far as it is there."""
+class LookupResults:
+    """The objects that were looked up, as far as they exist."""
 
-    def __init__(self, held: Mapping[Wanted, Sequence[Fields]]) -> None:
-        self._held = held
+    def __init__(self, objects: Mapping[Lookup, Sequence[Fields]]) -> None:
+        self._objects = objects
 
-    def one(self, wanted: Wanted) -> Fields | None:
-        """The object; None if there is none."""
-        return next(iter(self._held.get(wanted, ())), None)
+    def get(self, lookup: Lookup) -> Fields | None:
+        """The object, or None if it does not exist."""
+        return next(iter(self._objects.get(lookup, ())), None)
 
-    def all(self, wanted: Wanted) -> Sequence[Fields]:
-        """All objects."""
-        return self._held.get(wanted, ())
+    def all(self, lookup: Lookup) -> Sequence[Fields]:
+        """All objects of a lookup."""
+        return self._objects.get(lookup, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is said of a write."""
+class AdmissionResponse:
+    """The response to a write."""
 
     problems: Sequence[FieldProblem] = ()
     warnings: Sequence[str] = ()
     forbidden: str = ""
-    """Why the whole must not be, where no field of it is at fault."""
+    """Reason why the write as a whole is rejected, where no single field is the cause."""
 
 
-ACCEPTED = Verdict()
+ACCEPTED = AdmissionResponse()
 
 
-def nothing(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
-    """For what needs no other object."""
+def no_lookups(new: Fields | None, old: Fields | None) -> Sequence[Lookup]:
+    """Look up nothing: for functions that need no other object."""
     return ()
 
 
-def as_it_is(new: Fields, old: Fields | None, found: Found) -> Fields:
-    """For kinds whose defaults do not depend on other objects."""
+def unchanged(new: Fields, old: Fields | None, results: LookupResults) -> Fields:
+    """Return the object: for kinds whose defaults do not depend on other objects."""
     return new
 
 
 @dataclass(frozen=True, slots=True)
 class InformedAdmission:
-    """What a kind's webhooks would do with a look at other objects, after and beside `Admission`, in the stored
-    version. No function changes what it is given."""
+    """Functions of a kind's webhooks that depend on other objects; they run after those of `Admission`, on the stored
+    version. No function changes its arguments."""
 
     kind: AnyKind
-    review: Callable[[Fields | None, Fields | None, Found], Verdict]
-    """The new object (None when it is to be deleted), the old one (None when it is created), and what was wanted."""
-    wanted_to_review: Callable[[Fields | None, Fields | None], Sequence[Wanted]]
-    default: Callable[[Fields, Fields | None, Found], Fields] = field(default=as_it_is)
-    wanted_to_default: Callable[[Fields | None, Fields | None], Sequence[Wanted]] = field(default=nothing)
+    review: Callable[[Fields | None, Fields | None, LookupResults], AdmissionResponse]
+    """Takes the new object (None on deletion), the old one (None on creation), and the objects that were looked up."""
+    lookups_for_review: Callable[[Fields | None, Fields | None], Sequence[Lookup]]
+    default: Callable[[Fields, Fields | None, LookupResults], Fields] = field(default=unchanged)
+    lookups_for_default: Callable[[Fields | None, Fields | None], Sequence[Lookup]] = field(default=no_lookups)
     deletions: bool = False
     """Whether deletions are reviewed."""

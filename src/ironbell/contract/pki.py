@@ -102,13 +102,13 @@ def algorithm_of(text: str) -> KeyAlgorithm:
         raise PkiError(f"encryptionAlgorithm {text!r} is unknown; use {', '.join(KeyAlgorithm)}") from None
 
 
-def make_authority(algorithm: KeyAlgorithm, now: datetime, *, days: int = 0, name: str = AUTHORITY_NAME) -> KeyPair:
+def create_authority(algorithm: KeyAlgorithm, now: datetime, *, days: int = 0, name: str = AUTHORITY_NAME) -> KeyPair:
     """A self-signed authority that signs leaves only. Blocks while the key is made.
 
     Args:
         days: how long it is valid; 0 means ten years.
     """
-    key = _make_key(algorithm)
+    key = _create_key(algorithm)
     spec = CertificateSpec(
         common_name=name,
         not_before=now - CLOCK_SKEW,
@@ -120,14 +120,14 @@ def make_authority(algorithm: KeyAlgorithm, now: datetime, *, days: int = 0, nam
     return KeyPair(certificate_pem(issue(spec, key)), private_pem(key, traditional=True))
 
 
-def make_service_account_keys(algorithm: KeyAlgorithm) -> KeyPair:
+def create_service_account_keys(algorithm: KeyAlgorithm) -> KeyPair:
     """The service accounts' pair: a public key, where other pairs have a certificate. Blocks while the key is made."""
-    key = _make_key(algorithm)
+    key = _create_key(algorithm)
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     return KeyPair(key.public_key().public_bytes(encoding, form), private_pem(key, traditional=True))
 
 
-def make_signed(
+def create_signed_pair(
     authority: KeyPair,
     subject: Subject,
     algorithm: KeyAlgorithm,
@@ -141,7 +141,7 @@ def make_signed(
         PkiError: the authority cannot be used.
     """
     issuer, issuer_key = usable(authority)
-    key = _make_key(algorithm)
+    key = _create_key(algorithm)
     spec = CertificateSpec(
         common_name=subject.common_name,
         organizations=subject.organizations,
@@ -235,7 +235,7 @@ def check_service_account_keys(pair: KeyPair) -> None:
         raise PkiError("public and private key do not belong together")
 
 
-def _make_key(algorithm: KeyAlgorithm) -> PrivateKey:
+def _create_key(algorithm: KeyAlgorithm) -> PrivateKey:
     if algorithm in _RSA_BITS:
         return rsa.generate_private_key(65537, _RSA_BITS[algorithm])
     return ec.generate_private_key(ec.SECP384R1() if algorithm is KeyAlgorithm.ECDSA_P384 else ec.SECP256R1())

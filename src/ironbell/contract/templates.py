@@ -60,7 +60,7 @@ def clone(
         intent: see `kube.decision`.
 
     Raises:
-        NotFoundError: the template is not there.
+        ReferencedObjectMissingError: the template does not exist.
     """
     body = cloned_body(template, name=name, cluster=cluster, labels=labels, annotations=annotations, owners=owners)
     return create(kind, body, intent=intent)
@@ -76,7 +76,7 @@ def cloned_body(
     owners: Sequence[OwnerReference] = (),
 ) -> Fields:
     """What `clone` creates, as plain data without `apiVersion` and `kind`."""
-    _kind, obj = template.found
+    _kind, obj = template.kind_and_object
     inner = map_at(obj.body, "spec", "template")
     about = template.reference
     metadata: dict[str, Any] = {

@@ -18,7 +18,7 @@ LABELS = {
     BootStage.KERNEL.value: "kernel",
     BootStage.INITRD.value: "initramfs",
     BootStage.DISK.value: "disk boot",
-    BootStage.REFUSED.value: "DHCP",
+    BootStage.REJECTED.value: "DHCP",
     BootStage.METADATA.value: "metadata",
     BootStage.INSTALLED.value: "installed",
     BootStage.INSTALLED_WITH_ERRORS.value: "installed",

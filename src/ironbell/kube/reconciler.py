@@ -123,7 +123,7 @@ class Watch(Generic[R]):
     delay_s: float = 0.0
     """For roll-ups over many objects: a key that was looked at less than this ago waits until it is that long ago, so
     that a thousand changes are a few looks. The first change after a quiet time is seen at once."""
-    tells: bool = False
+    reporting: bool = False
     """Whether these changes are added up to be told, and nothing waits for that: while there is more to do than can be
     done at once they wait longer (`WorkQueue.add_spaced`)."""
 
@@ -138,8 +138,8 @@ class Changes(Generic[R_contra]):
     """Passes the updates that bring keys back at once; None passes none of them."""
     delay_s: float = 0.0
     """For what is not urgent: as `Watch.delay_s`."""
-    tells: bool = False
-    """For what is not urgent: as `Watch.tells`."""
+    reporting: bool = False
+    """For what is not urgent: as `Watch.reporting`."""
 
 
 AT_ONCE: Final[Changes[Any]] = Changes()
@@ -233,10 +233,10 @@ def owned_by(
     *,
     relevant: Predicate[R] | None = None,
     delay_s: float = 0.0,
-    tells: bool = False,
+    reporting: bool = False,
 ) -> Watch[R]:
     """Watch children for the sake of the controlling owner of type `kind`."""
-    return Watch(child, lambda obj, _cache: owner_keys(kind, obj), relevant, delay_s=delay_s, tells=tells)
+    return Watch(child, lambda obj, _cache: owner_keys(kind, obj), relevant, delay_s=delay_s, reporting=reporting)
 
 
 def owner_keys(kind: AnyKind, obj: Resource) -> list[Key]:

@@ -31,7 +31,7 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.contract.servers.claim import HELD, USER_DATA_OF, WITHDRAWN, claim_of
-from ironbell.contract.servers.restored import why_held
+from ironbell.contract.servers.restored import hold_reason
 from ironbell.kube.decision import MergePatch, patch
 
 EARLY: Final = "ironbell.dev/user-data-early"
@@ -111,7 +111,7 @@ def why_withheld(hardware: Hardware) -> str:
     """Why no user data is served; empty if what is set is served."""
     if not hardware.spec.user_data and _given(hardware) == WITHDRAWN:
         return "The user data was withdrawn: the machine has joined its cluster, or is being released."
-    return why_held(hardware) or ""
+    return hold_reason(hardware) or ""
 
 
 def why_incomplete(hardware: Hardware, find: FindWorkflow) -> str:

@@ -26,8 +26,8 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.ports import ETCD_PORT
 from ironbell.contract.clusters.secrets import Purpose, key_pair_of, secret_name
-from ironbell.contract.pki import KeyAlgorithm, KeyPair, Subject, make_signed
-from ironbell.kube.transport.tls_sources import make_context
+from ironbell.contract.pki import KeyAlgorithm, KeyPair, Subject, create_signed_pair
+from ironbell.kube.transport.tls_sources import client_context
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdUnreachableError
@@ -101,8 +101,8 @@ class ForwardedEtcd:
 
 
 def _make_context(authority: KeyPair, now: datetime) -> ssl.SSLContext:
-    pair = make_signed(authority, _CLIENT, KeyAlgorithm.ECDSA_P256, now, lifetime=_LIFETIME)
-    tls = make_context(
+    pair = create_signed_pair(authority, _CLIENT, KeyAlgorithm.ECDSA_P256, now, lifetime=_LIFETIME)
+    tls = client_context(
         authority=authority.certificate, certificate=pair.certificate, key=pair.key, where="etcd's authority"
     )
     tls.check_hostname = False

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL
-from ironbell.contract.admission_lookups import Found, ListWanted, ObjectWanted, ReferredWanted, Verdict, Wanted
+from ironbell.contract.admission_lookups import (
+    AdmissionResponse,
+    ListLookup,
+    Lookup,
+    LookupResults,
+    ObjectLookup,
+    ReferenceLookup,
+)
 from ironbell.controllers.capi.admission import cluster as cluster_alone
 from ironbell.controllers.capi.admission.classes import clusterclass as class_alone
 from ironbell.controllers.capi.admission.classes.informed import class_admission
@@ -34,11 +41,11 @@ DEFINITION = {
 }
 
 
-def found(wanted: Sequence[Wanted], objects: Sequence[Object]) -> Found:
+def found(wanted: Sequence[Lookup], objects: Sequence[Object]) -> LookupResults:
     """What a look-up finds among some objects."""
 
-    def matching(one: Wanted) -> list[Object]:
-        if isinstance(one, ListWanted):
+    def matching(one: Lookup) -> list[Object]:
+        if isinstance(one, ListLookup):
             pairs = [part.partition("=") for part in one.labels.split(",") if part]
             return [
                 body
@@ -50,11 +57,11 @@ def found(wanted: Sequence[Wanted], objects: Sequence[Object]) -> Found:
                     for name, equals, value in pairs
                 )
             ]
-        assert isinstance(one, (ObjectWanted, ReferredWanted))
-        kind = one.kind if isinstance(one, ReferredWanted) else one.kind.kind
+        assert isinstance(one, (ObjectLookup, ReferenceLookup))
+        kind = one.kind if isinstance(one, ReferenceLookup) else one.kind.kind
         return [body for body in objects if (body["kind"], body["metadata"]["name"]) == (kind, one.name)]
 
-    return Found({one: matching(one) for one in wanted})
+    return LookupResults({one: matching(one) for one in wanted})
 
 
 _PLACES: Mapping[str, str] = {
@@ -89,7 +96,7 @@ def theirs(answer: Object, class_: Object | None) -> set[tuple[str, str]]:
     return {_fault(one["reason"], place(one["field"], class_)) for one in answer.get("faults", [])}
 
 
-def ours(verdict: Verdict, class_: Object | None) -> set[tuple[str, str]]:
+def ours(verdict: AdmissionResponse, class_: Object | None) -> set[tuple[str, str]]:
     told = {_fault(one.kind, place(one.path, class_)) for one in verdict.problems}
     return told | ({("Forbidden", "")} if verdict.forbidden else set())
 
@@ -120,12 +127,12 @@ def test_classes_are_judged_alike(oracle: Any, cases: int) -> None:
     for seed, (request, answer) in enumerate(zip(requests, oracle(requests), strict=True)):
         assert "error" not in answer, (seed, answer)
         new, old = request.get("class"), request.get("oldClass")
-        verdict = CLASSES.review(new, old, found(CLASSES.wanted_to_review(new, old), request.get("objects", [])))
+        verdict = CLASSES.review(new, old, found(CLASSES.lookups_for_review(new, old), request.get("objects", [])))
         alone = class_alone.validate(new, old) if new is not None else []
         if new is not None and old is not None and new["spec"] == old["spec"]:
             assert not verdict.problems  # upstream asks again
             continue
-        mine = ours(Verdict([*alone, *verdict.problems], forbidden=verdict.forbidden), new)
+        mine = ours(AdmissionResponse([*alone, *verdict.problems], forbidden=verdict.forbidden), new)
         # what a Cluster itself has wrong is no reason to refuse its class
         answer["faults"] = [one for one in answer.get("faults", []) if _OF_CLUSTER not in one["message"]]
         assert mine == theirs(answer, new), (seed, request, verdict, answer)
@@ -188,8 +195,8 @@ def test_clusters_are_judged_alike(oracle: Any, cases: int) -> None:
         new, old = request["cluster"], request.get("old")
         if old is not None and old["spec"]["topology"] == new["spec"]["topology"]:
             continue  # upstream asks the class again
-        verdict = CLUSTERS.review(new, old, found(CLUSTERS.wanted_to_review(new, old), request["objects"]))
-        both = Verdict([*cluster_alone.validate(new, old), *verdict.problems])
+        verdict = CLUSTERS.review(new, old, found(CLUSTERS.lookups_for_review(new, old), request["objects"]))
+        both = AdmissionResponse([*cluster_alone.validate(new, old), *verdict.problems])
         mine = {one for one in ours(both, None) if ".variables" not in one[1]}
         if any("does not exist" in one for one in verdict.warnings):
             # upstream does not look at them without a class

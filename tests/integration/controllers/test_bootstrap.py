@@ -155,8 +155,8 @@ async def add_cluster(site: Site) -> None:
 
 async def add_pairs(site: Site) -> None:
     """The cluster's key pairs, brought by a user."""
-    authority = pki.make_authority(KeyAlgorithm.ECDSA_P256, SystemClock().now())
-    accounts = pki.make_service_account_keys(KeyAlgorithm.ECDSA_P256)
+    authority = pki.create_authority(KeyAlgorithm.ECDSA_P256, SystemClock().now())
+    accounts = pki.create_service_account_keys(KeyAlgorithm.ECDSA_P256)
     for name in ("ca", "etcd", "proxy", "sa"):
         pair = accounts if name == "sa" else authority
         data = {"tls.crt": base64.b64encode(pair.certificate).decode(), "tls.key": base64.b64encode(pair.key).decode()}

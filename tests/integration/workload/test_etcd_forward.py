@@ -48,7 +48,7 @@ class Members:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         (folder / "ca.crt").write_bytes(authority.certificate)
         server = pki.Subject("etcd", alternatives=("localhost", "127.0.0.1"), is_server=True)
-        pair = pki.make_signed(authority, server, P256, NOW)
+        pair = pki.create_signed_pair(authority, server, P256, NOW)
         (folder / "server.crt").write_bytes(pair.certificate)
         (folder / "server.key").write_bytes(pair.key)
         peers = ",".join(f"{name}=http://127.0.0.1:{peer}" for name, (_client, peer) in self.ports.items())
@@ -85,7 +85,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def authority() -> pki.KeyPair:
-    return pki.make_authority(P256, NOW, name="etcd-ca")
+    return pki.create_authority(P256, NOW, name="etcd-ca")
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ async def test_what_is_in_the_way_is_named(
         with pytest.raises(EtcdUnreachableError, match=problem):
             async with etcd.connect(CLUSTER, node):
                 pass
-    stranger = await access(link, pki.make_authority(P256, NOW, name="other"))
+    stranger = await access(link, pki.create_authority(P256, NOW, name="other"))
     with pytest.raises(EtcdUnreachableError, match="certificate verify failed"):
         async with stranger.connect(CLUSTER, "n1"):
             pass

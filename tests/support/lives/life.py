@@ -26,7 +26,7 @@ from ironbell.api.kind import Collection
 from ironbell.apiserver.store.entry import Change
 from ironbell.base.errors import IronbellError
 from ironbell.contract.clusters.secrets import CERTIFICATE, KEY, Purpose, encoded, secret_name
-from ironbell.contract.pki import KeyAlgorithm, make_authority
+from ironbell.contract.pki import KeyAlgorithm, create_authority
 from ironbell.kube.client import Client
 from ironbell.lab.sim.cluster.host import HostFault, HostPlan
 from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE
@@ -137,7 +137,7 @@ class Life:
         self._tell(f"create {wanted}; machines take {wanted.vm_s} s")
         if wanted.external_etcd:
             for purpose in _SUPPLIED:
-                pair = make_authority(KeyAlgorithm.ECDSA_P256, self.site.clock.now())
+                pair = create_authority(KeyAlgorithm.ECDSA_P256, self.site.clock.now())
                 data = encoded({CERTIFICATE: pair.certificate, KEY: pair.key})
                 meta = {"name": secret_name(wanted.name, purpose), "namespace": NAMESPACE}
                 await self.site.client.create(SECRET, {"metadata": meta, "data": data})

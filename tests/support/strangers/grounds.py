@@ -10,8 +10,8 @@ import msgspec
 import yaml
 
 from ironbell.api.client import AlreadyExists, Api
-from ironbell.contract.clusters.kubeconfig import make_kubeconfig
-from ironbell.contract.pki import KeyAlgorithm, make_authority
+from ironbell.contract.clusters.kubeconfig import create_kubeconfig
+from ironbell.contract.pki import KeyAlgorithm, create_authority
 from ironbell.lab.sim.cluster.objects import NODES
 from ironbell.lab.sim.replay import ReplaySite
 from support.strangers.manifests import NAMESPACE
@@ -34,13 +34,13 @@ class ReplayGround:
     async def make(self, cluster: str) -> bytes:
         if cluster not in self._kubeconfigs:
             there, now = self._site.cloud.cluster((NAMESPACE, cluster)), self._site.clock.now()
-            there.authority = make_authority(KeyAlgorithm.ECDSA_P256, now)
+            there.authority = create_authority(KeyAlgorithm.ECDSA_P256, now)
             there.etcd.external = True
             await there.start()
             there.run_api_server("somewhere")
             server = there.endpoint.server
             algorithm = KeyAlgorithm.ECDSA_P256
-            self._kubeconfigs[cluster] = make_kubeconfig(cluster, server, there.authority, algorithm, now)
+            self._kubeconfigs[cluster] = create_kubeconfig(cluster, server, there.authority, algorithm, now)
         return self._kubeconfigs[cluster]
 
     async def join(self, cluster: str, node: dict[str, Any]) -> None:

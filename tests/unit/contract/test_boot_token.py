@@ -8,7 +8,7 @@ import pytest
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.servers import boot_token
-from ironbell.contract.servers.boot_token import BOOT_FOR, BOOT_TOKEN, PLACEHOLDER, Identity, Mint, Record, Refuse
+from ironbell.contract.servers.boot_token import BOOT_FOR, BOOT_TOKEN, PLACEHOLDER, Identity, Mint, Record, Reject
 
 NOW = "2026-11-22T12:00:00Z"
 LATER = parse_rfc3339("2026-11-22T12:10:00Z")
@@ -29,8 +29,8 @@ def booted(boot: str = "wf") -> Hardware:
     return a_hardware(boot_for=boot, record=boot_token.minted(Mint(boot), TOKEN, now=NOW))
 
 
-def asked(hardware: Hardware) -> Mint | Refuse | None:
-    return boot_token.decide(hardware, asker="192.0.2.66", now=NOW)
+def asked(hardware: Hardware) -> Mint | Reject | None:
+    return boot_token.decide(hardware, peer="192.0.2.66", now=NOW)
 
 
 def test_a_boot_that_no_workflow_wants_gets_no_token():
@@ -48,16 +48,16 @@ def test_the_next_workflow_s_boot_gets_another():
 
 def test_the_second_who_asks_gets_nothing_and_the_first_loses_it():
     refused = asked(booted())
-    assert isinstance(refused, Refuse)
+    assert isinstance(refused, Reject)
     assert refused.record is not None
-    assert "192.0.2.66" in refused.why
+    assert "192.0.2.66" in refused.reason
     after = a_hardware(boot_for="wf", record=refused.record)
-    assert boot_token.revocation(after, "wf") == refused.why
+    assert boot_token.revocation(after, "wf") == refused.reason
     assert boot_token.revocation(after, "another") == ""
     assert boot_token.agent_objection(after, "wf", TOKEN, LATER) is not None
     assert not boot_token.admits_metadata(after, boot_token.metadata_token(TOKEN), LATER)
     again = asked(after)
-    assert isinstance(again, Refuse)
+    assert isinstance(again, Reject)
     assert again.record is None
 
 

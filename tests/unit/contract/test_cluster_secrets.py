@@ -25,12 +25,12 @@ OWNER = OwnerReference(
     uid="u",
     controller=True,
 )
-AUTHORITY = pki.make_authority(KeyAlgorithm.ECDSA_P256, NOW)
+AUTHORITY = pki.create_authority(KeyAlgorithm.ECDSA_P256, NOW)
 
 
 def made(days: int = 0) -> bytes:
     moment = NOW + timedelta(days=days)
-    return cluster_kubeconfig.make_kubeconfig(
+    return cluster_kubeconfig.create_kubeconfig(
         "one", "https://192.0.2.10:6443", AUTHORITY, KeyAlgorithm.ECDSA_P256, moment
     )
 
@@ -91,11 +91,6 @@ def test_what_cannot_be_read_is_named() -> None:
         cluster_secrets.key_pair_of(secret({"tls.key": "a2V5"}))
     with pytest.raises(SecretUnusableError, match=r"Secret site/one-etcd: data.tls.key is no base 64"):
         cluster_secrets.key_pair_of(secret({"tls.crt": "Y3J0", "tls.key": "?"}))
-
-
-def test_a_secret_of_another_type_is_the_users() -> None:
-    assert cluster_secrets.is_ours(secret({}))
-    assert not cluster_secrets.is_ours(secret({}, type="Opaque"))
 
 
 def test_a_kubeconfig_is_what_clients_expect() -> None:

@@ -10,7 +10,13 @@ from ironbell.api.meta import OwnerReference
 from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.contract.clusters.bootstrap import BootstrapConfig
 from ironbell.contract.clusters.controlplane import ControlPlane, VersionCount
-from ironbell.contract.clusters.external import External, NotFoundError, State, look_up, look_up_version
+from ironbell.contract.clusters.external import (
+    External,
+    ReferencedObjectMissingError,
+    State,
+    read_reference,
+    read_version,
+)
 from ironbell.contract.clusters.infrastructure import InfrastructureCluster, InfrastructureMachine
 from ironbell.contract.clusters.references import ObjectReference, api_version
 from ironbell.contract.templates import clone, cloned_kind, is_cloned_from
@@ -35,7 +41,7 @@ def world_with(labels: dict[str, str]) -> World:
 
 def found(body: Fields, contract: str = "v1beta2") -> External:
     obj = SERVER.convert({"metadata": {"name": "s1", "namespace": "prod"}, **body})
-    return External(State.FOUND, S1, "prod", SERVER, contract, obj)
+    return External(State.EXISTS, S1, "prod", SERVER, contract, obj)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +54,7 @@ def found(body: Fields, contract: str = "v1beta2") -> External:
 )
 def test_the_newest_version_of_the_newest_contract_is_read(labels: dict[str, str], version: str, contract: str) -> None:
     world = world_with(labels)
-    external = look_up(world, S1, "prod")
+    external = read_reference(world, S1, "prod")
     assert external.kind is not None
     assert (external.state, external.kind.version, external.contract) == (State.MISSING, version, contract)
     assert api_version(world, GROUP, "Server") == f"{GROUP}/{version}"
@@ -58,9 +64,9 @@ def test_the_newest_version_of_the_newest_contract_is_read(labels: dict[str, str
 def test_what_is_there_is_found_in_its_namespace() -> None:
     world = world_with(BOTH)
     world.add(SERVER, {"metadata": {"name": "s1", "namespace": "prod"}, "spec": {"providerID": "p://1"}})
-    external = look_up(world, S1, "prod")
-    assert external.found[1].body["spec"] == {"providerID": "p://1"}
-    assert look_up(world, S1, "other").state is State.MISSING
+    external = read_reference(world, S1, "prod")
+    assert external.kind_and_object[1].body["spec"] == {"providerID": "p://1"}
+    assert read_reference(world, S1, "other").state is State.MISSING
 
 
 @pytest.mark.parametrize("labels", [None, {"cluster.x-k8s.io/v1alpha3": "v1alpha3"}])
@@ -68,18 +74,18 @@ def test_kinds_that_nobody_defines_or_that_keep_no_contract(labels: dict[str, st
     world = World()
     if labels is not None:
         world.define(SERVER, labels)
-    external = look_up(world, S1, "prod")
+    external = read_reference(world, S1, "prod")
     assert external.state is State.NO_SUCH_KIND
     assert "CustomResourceDefinition" in str(external)
     assert api_version(world, GROUP, "Server") == ""
-    with pytest.raises(NotFoundError):
-        _ = external.found
+    with pytest.raises(ReferencedObjectMissingError):
+        _ = external.kind_and_object
 
 
 def test_what_cannot_be_listed_is_unknown_and_not_missing() -> None:
     world = world_with(BOTH)
     world.unsynced[SERVER.collection] = Unsynced(SERVER, "servers is forbidden")
-    external = look_up(world, S1, "prod")
+    external = read_reference(world, S1, "prod")
     assert external.state is State.UNKNOWN
     assert not external.is_missing
     assert str(external) == "Server prod/s1 cannot be read yet: servers is forbidden"
@@ -87,9 +93,9 @@ def test_what_cannot_be_listed_is_unknown_and_not_missing() -> None:
 
 def test_a_reference_that_names_a_version_is_read_in_it() -> None:
     world = world_with(BOTH)
-    external = look_up_version(world, f"{GROUP}/v1alpha4", "Server", "prod", "s1")
+    external = read_version(world, f"{GROUP}/v1alpha4", "Server", "prod", "s1")
     assert (external.kind, external.contract) == (OLD_SERVER, "v1beta1")
-    assert look_up_version(world, f"{GROUP}/v9", "Server", "prod", "s1").state is State.NO_SUCH_KIND
+    assert read_version(world, f"{GROUP}/v9", "Server", "prod", "s1").state is State.NO_SUCH_KIND
 
 
 @pytest.mark.parametrize(
@@ -196,7 +202,7 @@ def test_a_clone_says_where_it_comes_from() -> None:
         "spec": {"size": "big"},
     }
     world.add(TEMPLATE, {"metadata": {"name": "t", "namespace": "prod"}, "spec": {"template": inner}})
-    template = look_up(world, ObjectReference(GROUP, "ServerTemplate", "t"), "prod")
+    template = read_reference(world, ObjectReference(GROUP, "ServerTemplate", "t"), "prod")
     kind = cloned_kind(world, template)
     assert kind == SERVER
     owner = OwnerReference(api_version="cluster.x-k8s.io/v1beta2", kind="MachineSet", name="ms", uid="u")
@@ -227,6 +233,6 @@ def test_a_clone_says_where_it_comes_from() -> None:
 def test_a_template_without_content_makes_an_empty_object() -> None:
     world = world_with(BOTH)
     world.add(TEMPLATE, {"metadata": {"name": "t", "namespace": "prod"}, "spec": {}})
-    template = look_up(world, ObjectReference(GROUP, "ServerTemplate", "t"), "prod")
+    template = read_reference(world, ObjectReference(GROUP, "ServerTemplate", "t"), "prod")
     made = clone(template, SERVER, name="s1", cluster="c1", labels={}, annotations={})
     assert "spec" not in made.body

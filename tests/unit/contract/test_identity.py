@@ -53,11 +53,9 @@ def test_the_site_says_for_all_and_own_says_for_those_that_are_marked(said: str 
     assert identity.needs_token(workflow, Identity.STRICT)
     assert not identity.needs_token(workflow, Identity.COMPAT)
     wanted = a_hardware(annotations={BOOT_FOR: boot_for("wf", NOW, identity.boot_mark(workflow))})
-    asked = decide(wanted, asker="192.0.2.66", now="2026-11-22T12:00:01Z", marked_only=True)
+    asked = decide(wanted, peer="192.0.2.66", now="2026-11-22T12:00:01Z", marked_only=True)
     assert asked == (Mint("wf", "2026-11-22T12:00:00Z") if own else None)
-    assert decide(wanted, asker="192.0.2.66", now="") == Mint("wf", "2026-11-22T12:00:00Z"), (
-        "a strict site asks nothing"
-    )
+    assert decide(wanted, peer="192.0.2.66", now="") == Mint("wf", "2026-11-22T12:00:00Z"), "a strict site asks nothing"
 
 
 def test_a_boot_without_a_script_of_ours_can_have_no_token() -> None:

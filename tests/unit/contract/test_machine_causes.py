@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbell.api.cluster.machine import MACHINE, Machine
-from ironbell.contract.clusters.machine_causes import cause_lines, said_once
+from ironbell.contract.clusters.machine_causes import cause_lines, without_repeated_causes
 
 SHORTAGE = "no hardware available: none of 2 Hardware fits: 2: claimed by others"
 
@@ -76,7 +76,7 @@ def test_a_cause_that_two_conditions_report_is_kept_once() -> None:
         "* RemoteConnectionProbe:\n  * failed\n  * Machine m0: off",
         "* ControlPlaneAvailable:\n  * Machine m0: off",
     ]
-    assert said_once(lines) == [
+    assert without_repeated_causes(lines) == [
         "* RemoteConnectionProbe:",
         "  * failed",
         "  * Machine m0: off",

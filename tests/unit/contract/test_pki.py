@@ -43,7 +43,7 @@ CTrhLPlIuUjySzii6sYdLS3iqaQOOedT3w==
 
 @pytest.fixture(scope="module")
 def authority() -> KeyPair:
-    return pki.make_authority(P256, NOW)
+    return pki.create_authority(P256, NOW)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def authority() -> KeyPair:
     ],
 )
 def test_an_authority_is_what_kubeadm_expects(algorithm: KeyAlgorithm, header: bytes, size: int) -> None:
-    pair = pki.make_authority(algorithm, NOW)
+    pair = pki.create_authority(algorithm, NOW)
     assert pair.key.startswith(header)
     certificate, key = pki.usable(pair)
     assert isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey)
@@ -78,14 +78,14 @@ def test_an_authority_is_what_kubeadm_expects(algorithm: KeyAlgorithm, header: b
 
 
 def test_validity_of_an_authority_can_be_chosen() -> None:
-    certificate, _ = pki.usable(pki.make_authority(P256, NOW, days=30))
+    certificate, _ = pki.usable(pki.create_authority(P256, NOW, days=30))
     assert certificate.not_valid_after_utc == NOW + timedelta(days=30)
 
 
 def test_openssl_verifies_what_an_authority_signs(authority: KeyPair, tmp_path: Path) -> None:
     subject = Subject("kubernetes-admin", ("system:masters",), ("api.example.org", "192.0.2.1"))
     for algorithm in (P256, KeyAlgorithm.ECDSA_P384):
-        pair = pki.make_signed(authority, subject, algorithm, NOW)
+        pair = pki.create_signed_pair(authority, subject, algorithm, NOW)
         (tmp_path / "ca.pem").write_bytes(authority.certificate)
         (tmp_path / "leaf.pem").write_bytes(pair.certificate)
         command = ["openssl", "verify", "-purpose", "sslclient", "-CAfile", "ca.pem", "leaf.pem"]
@@ -107,12 +107,14 @@ def test_openssl_verifies_under_an_authority_with_an_identifier_of_another_makin
         builder = builder.add_extension(x509.SubjectKeyIdentifier(identifier), critical=False)
     theirs = KeyPair(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), authority.key)
     (tmp_path / "ca.pem").write_bytes(theirs.certificate)
-    (tmp_path / "leaf.pem").write_bytes(pki.make_signed(theirs, Subject("kube-apiserver"), P256, NOW).certificate)
+    (tmp_path / "leaf.pem").write_bytes(
+        pki.create_signed_pair(theirs, Subject("kube-apiserver"), P256, NOW).certificate
+    )
     subprocess.run(["openssl", "verify", "-CAfile", "ca.pem", "leaf.pem"], cwd=tmp_path, check=True)
 
 
 def test_a_client_certificate_says_who_it_is(authority: KeyPair) -> None:
-    pair = pki.make_signed(authority, Subject("kubernetes-admin", ("system:masters",)), P256, NOW)
+    pair = pki.create_signed_pair(authority, Subject("kubernetes-admin", ("system:masters",)), P256, NOW)
     certificate, _ = pki.usable(pair)
     assert certificate.subject.rfc4514_string() == "CN=kubernetes-admin,O=system:masters"
     usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
@@ -123,11 +125,11 @@ def test_a_client_certificate_says_who_it_is(authority: KeyPair) -> None:
 
 
 def test_service_account_keys_are_a_public_and_a_private_key() -> None:
-    pair = pki.make_service_account_keys(P256)
+    pair = pki.create_service_account_keys(P256)
     assert pair.certificate.startswith(b"-----BEGIN PUBLIC KEY-----")
     assert pair.key.startswith(b"-----BEGIN EC PRIVATE KEY-----")
     pki.check_service_account_keys(pair)
-    other = pki.make_service_account_keys(P256)
+    other = pki.create_service_account_keys(P256)
     with pytest.raises(PkiError, match="do not belong together"):
         pki.check_service_account_keys(KeyPair(pair.certificate, other.key))
     with pytest.raises(PkiError, match="no public key"):
@@ -135,7 +137,7 @@ def test_service_account_keys_are_a_public_and_a_private_key() -> None:
 
 
 def test_hashes_are_of_every_public_key_in_a_bundle(authority: KeyPair, tmp_path: Path) -> None:
-    other = pki.make_authority(P256, NOW)
+    other = pki.create_authority(P256, NOW)
     expected = []
     for number, pair in enumerate((authority, other)):
         path = tmp_path / f"{number}.pem"
@@ -155,7 +157,7 @@ def test_authorities_made_by_upstream_have_serial_number_0_and_work() -> None:
     upstream = KeyPair(SERIAL_ZERO, SERIAL_ZERO_KEY)
     pki.check_pair(upstream)
     assert len(pki.certificate_hashes(SERIAL_ZERO)) == 1
-    certificate, _ = pki.usable(pki.make_signed(upstream, Subject("kubernetes-admin"), P256, NOW))
+    certificate, _ = pki.usable(pki.create_signed_pair(upstream, Subject("kubernetes-admin"), P256, NOW))
     assert certificate.issuer.rfc4514_string() == "CN=kubernetes"
 
 
@@ -180,7 +182,7 @@ def test_broken_pairs_are_refused(
 
 def test_pairs_that_do_not_belong_together_are_refused(authority: KeyPair) -> None:
     with pytest.raises(PkiError, match="do not belong together"):
-        pki.check_pair(KeyPair(authority.certificate, pki.make_authority(P256, NOW).key))
+        pki.check_pair(KeyPair(authority.certificate, pki.create_authority(P256, NOW).key))
 
 
 def der(tag: int, content: bytes) -> bytes:
@@ -197,7 +199,7 @@ def rsa_pem(numbers: Sequence[int]) -> bytes:
 
 
 def test_rsa_keys_whose_numbers_do_not_fit_are_refused() -> None:
-    pair = pki.make_authority(KeyAlgorithm.RSA_2048, NOW)
+    pair = pki.create_authority(KeyAlgorithm.RSA_2048, NOW)
     key = serialization.load_pem_private_key(pair.key, None)
     assert isinstance(key, rsa.RSAPrivateKey)
     has = key.private_numbers()

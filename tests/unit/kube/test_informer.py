@@ -218,7 +218,7 @@ async def test_calls_back_when_an_object_is_gone_even_if_its_name_lives_on() -> 
     async with running(api) as informer:
         await informer.wait_synced()
         called: list[str] = []
-        informer.when_gone(first.key, first.metadata.uid, lambda: called.append("first"))
+        informer.when_deleted(first.key, first.metadata.uid, lambda: called.append("first"))
         await api.patch(SLOT.collection, "n", "a", b'{"spec":{"powered":true}}', patch_type=PatchType.MERGE)
         await until(lambda: informer.has_reached("2"))
         assert called == []

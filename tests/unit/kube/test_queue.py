@@ -248,12 +248,12 @@ async def busy_queue() -> tuple[WorkQueue, Load]:
 
 async def test_while_there_is_much_to_do_a_roll_up_waits_until_there_is_less() -> None:
     queue, load = await busy_queue()
-    queue.add_spaced(A, 5.0, tells=True)
-    queue.add_spaced(B, 5.0, tells=True)  # not even the first of it comes at once
+    queue.add_spaced(A, 5.0, reporting=True)
+    queue.add_spaced(B, 5.0, reporting=True)  # not even the first of it comes at once
     await asyncio.sleep(22.5)
     assert len(queue) == 0
     load.waiting = 0
-    queue.add_spaced(B, 5.0, tells=True)  # now it does
+    queue.add_spaced(B, 5.0, reporting=True)  # now it does
     assert len(queue) == 1
     await asyncio.sleep(2.6)
     assert len(queue) == 2
@@ -261,9 +261,9 @@ async def test_while_there_is_much_to_do_a_roll_up_waits_until_there_is_less() -
 
 async def test_a_roll_up_does_not_wait_for_ever() -> None:
     queue, _load = await busy_queue()
-    queue.add_spaced(A, 5.0, tells=True)
+    queue.add_spaced(A, 5.0, reporting=True)
     await asyncio.sleep(PATIENCE_S - 1)
-    queue.add_spaced(A, 5.0, tells=True)  # asked for again, it does not begin to wait anew
+    queue.add_spaced(A, 5.0, reporting=True)  # asked for again, it does not begin to wait anew
     assert len(queue) == 0
     await asyncio.sleep(1.1)
     assert len(queue) == 1
@@ -271,10 +271,10 @@ async def test_a_roll_up_does_not_wait_for_ever() -> None:
 
 async def test_a_roll_up_that_waits_does_not_hold_back_what_is_due() -> None:
     queue, _load = await busy_queue()
-    queue.add_spaced(A, 5.0, tells=True)
+    queue.add_spaced(A, 5.0, reporting=True)
     queue.add_after(A, 12.0)
     queue.add_after(B, 7.0)
-    queue.add_spaced(B, 5.0, tells=True)
+    queue.add_spaced(B, 5.0, reporting=True)
     await asyncio.sleep(7.1)
     assert await queue.get() == B
     assert len(queue) == 0
@@ -286,7 +286,7 @@ async def test_what_more_than_tells_waits_for_its_spacing_whatever_there_is_to_d
     queue, _load = await busy_queue()
     queue.add_spaced(B, 5.0)
     assert await queue.get() == B
-    queue.add_spaced(A, 5.0, tells=True)
+    queue.add_spaced(A, 5.0, reporting=True)
     await asyncio.sleep(1.0)
     queue.add_spaced(A, 5.0)
     await asyncio.sleep(4.1)

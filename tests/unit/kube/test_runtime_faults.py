@@ -88,7 +88,7 @@ async def test_an_error_backs_off_and_a_terminal_error_waits_for_a_change() -> N
 async def test_what_the_api_refuses_can_be_told_on_the_object_and_is_tried_again_only_then() -> None:
     api = api_in_memory()
     await api.add_slot("s")
-    api.refusals[RACK.collection] = Invalid("not like this")
+    api.create_errors[RACK.collection] = Invalid("not like this")
     made = create(RACK, {"metadata": {"namespace": "default", "name": "r"}, "spec": {"slots": 0}})
 
     class Telling(Scripted):
@@ -106,7 +106,7 @@ async def test_what_the_api_refuses_can_be_told_on_the_object_and_is_tried_again
         await until(lambda: manager.is_idle)
         await asyncio.sleep(3600)
         assert len(reconciler.calls) <= 4
-        del api.refusals[RACK.collection]
+        del api.create_errors[RACK.collection]
         change = msgspec.json.encode({"metadata": {"labels": {"touched": "yes"}}})
         await api.patch(SLOT.collection, "default", "s", change, patch_type=PatchType.MERGE)
         await until(lambda: ("default", "r") in api.objects[RACK.collection])

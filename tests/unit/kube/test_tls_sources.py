@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ironbell.base.clock import ManualClock
-from ironbell.kube.transport.tls_sources import LOOK_S, FileTls
+from ironbell.kube.transport.tls_sources import CHECK_INTERVAL_S, FileTls
 
 
 def new_context() -> ssl.SSLContext:
@@ -23,10 +23,10 @@ async def test_a_context_is_made_anew_when_its_file_has_changed(tmp_path: Path) 
     first = await source()
     file.write_text("another")
     assert await source() is first
-    clock.advance(LOOK_S)
+    clock.advance(CHECK_INTERVAL_S)
     second = await source()
     assert second is not first
-    clock.advance(LOOK_S)
+    clock.advance(CHECK_INTERVAL_S)
     assert await source() is second
 
 
@@ -39,5 +39,5 @@ async def test_without_files_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError("a thread was asked to look at no files")
 
     monkeypatch.setattr(asyncio, "to_thread", threads)
-    clock.advance(10 * LOOK_S)
+    clock.advance(10 * CHECK_INTERVAL_S)
     assert await source() is first

@@ -6,7 +6,7 @@ import pytest
 
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE
-from ironbell.contract.servers.claim import HELD, Claimant, take
+from ironbell.contract.servers.claim import HELD, Claimant, claim_patch
 from ironbell.kube.patches import apply
 from ironbell.provisioner.permission import hold_objection, workflow_objection
 
@@ -59,7 +59,7 @@ def test_false_forbids_and_names_the_field(allowed: tuple[Any, ...], agents: tup
 @pytest.mark.parametrize(("owner", "is_stopped"), [("uid-h", True), ("uid-other", False), ("", False)])
 def test_a_hold_stops_the_workflows_of_whatever_kind_has_the_server(owner: str, is_stopped: bool) -> None:
     held = {"metadata": {"name": "m1", "namespace": "default", "annotations": {HELD: "fan"}}}
-    claim = take(HARDWARE.convert(held), Claimant("Host", "default", "h", "uid-h"), since="").body
+    claim = claim_patch(HARDWARE.convert(held), Claimant("Host", "default", "h", "uid-h"), since="").body
     reference = {"apiVersion": "demo.ironbell.dev/v1", "kind": "Host", "name": "h", "uid": owner}
     metadata = {"name": "h", "namespace": "default", "ownerReferences": [reference] if owner else []}
     objection = hold_objection(HARDWARE.convert(apply(held, claim)), WORKFLOW.convert({"metadata": metadata}))

@@ -34,7 +34,7 @@ from ironbell.apiserver.webhooks.configuration import GROUP
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.cel.functions.functions import FUNCTIONS
 from ironbell.codec.cel.tokens import Uint
-from ironbell.codec.cel.values.messages import PATCH_TYPES, Made
+from ironbell.codec.cel.values.messages import PATCH_TYPES, MessageValue
 from ironbell.codec.cel.values.values import type_name
 
 APPLY, JSON_PATCH = "ApplyConfiguration", "JSONPatch"
@@ -120,7 +120,7 @@ def mutated(mutation: Mutation, expression: Expression, values: Mapping[str, Any
 
 
 def _applied(made: Any, live: Object, info: ResourceInfo) -> Object:
-    if not isinstance(made, Made):
+    if not isinstance(made, MessageValue):
         raise MutationError(f"unsupported return type from ApplyConfiguration expression: {type_name(made)}")
     _check_names(made)
     config = {**_plain(made), "apiVersion": live["apiVersion"], "kind": live["kind"]}
@@ -215,20 +215,20 @@ def _at(value: Any, pointer: str) -> Any:
 
 
 def _operation(patch: Any) -> Object:
-    if not isinstance(patch, Made):
+    if not isinstance(patch, MessageValue):
         raise MutationError(f"type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch, got "
                             f"element of {type_name(patch)}")  # fmt: skip
     operation: Object = {"op": patch.get("op", ""), "path": patch.get("path", "")}
     if patch.get("from"):
         operation["from"] = patch["from"]
     if "value" in patch:
-        if isinstance(patch["value"], Made):
+        if isinstance(patch["value"], MessageValue):
             _check_names(patch["value"])
         operation["value"] = _plain(patch["value"])
     return operation
 
 
-def _check_names(made: Made) -> None:
+def _check_names(made: MessageValue) -> None:
     faults = list(_misnamed(made, made.type_name))
     if faults:
         raise MutationError("type mismatch: " + "\n".join(faults))
@@ -236,7 +236,7 @@ def _check_names(made: Made) -> None:
 
 def _misnamed(value: Any, path: str) -> Iterator[str]:
     """What says by its type's name that it is for another field than the one where it is."""
-    if isinstance(value, Made):
+    if isinstance(value, MessageValue):
         if value.type_name != path:
             yield (
                 f'unexpected type name "{value.type_name}", expected "{path}", which matches field name path from root '

@@ -21,7 +21,7 @@ from ironbell.api.conversion.errors import ConversionError
 from ironbell.api.conversion.rules import ApiVersionOf
 from ironbell.app.admission.kinds import Rules, rules_of
 from ironbell.app.admission.lookups import PATIENCE_S, Lookups, Reader
-from ironbell.contract.admission_lookups import Verdict
+from ironbell.contract.admission_lookups import AdmissionResponse
 from ironbell.contract.system import System
 
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
@@ -166,7 +166,7 @@ def _placed(value: Object, request: _AdmissionRequest) -> Object:
     return {**value, "metadata": {**metadata, "namespace": request.namespace}}
 
 
-def _decision(rules: Rules, request: _AdmissionRequest, verdict: Verdict) -> bytes:
+def _decision(rules: Rules, request: _AdmissionRequest, verdict: AdmissionResponse) -> bytes:
     refused = bool(verdict.problems or verdict.forbidden)
     response: Object = {"uid": request.uid, "allowed": not refused}
     if refused:
@@ -182,7 +182,7 @@ def _unanswered(request: _AdmissionRequest, error: ApiError) -> bytes:
     return _review({"uid": request.uid, "allowed": False, "status": status})
 
 
-def _refusal(rules: Rules, name: str, verdict: Verdict) -> Object:
+def _refusal(rules: Rules, name: str, verdict: AdmissionResponse) -> Object:
     kind = rules.alone.kind
     if not verdict.problems:
         return {

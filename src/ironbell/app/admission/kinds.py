@@ -20,7 +20,7 @@ from ironbell.app.admission.lookups import Lookups
 from ironbell.app.systems import SYSTEMS
 from ironbell.base.threads import load
 from ironbell.contract.admission import Admission
-from ironbell.contract.admission_lookups import InformedAdmission, Verdict
+from ironbell.contract.admission_lookups import AdmissionResponse, InformedAdmission
 from ironbell.contract.system import System
 
 Object = dict[str, Any]
@@ -46,11 +46,11 @@ class Rules:
             ApiError: another object cannot be looked up.
         """
         filled = self.alone.default(new, old)
-        if self.informed is None or not (wanted := self.informed.wanted_to_default(filled, old)):
+        if self.informed is None or not (wanted := self.informed.lookups_for_default(filled, old)):
             return filled
         return self.informed.default(filled, old, await lookups.find(wanted))
 
-    async def reviewed(self, new: Object | None, old: Object | None, lookups: Lookups) -> Verdict:
+    async def reviewed(self, new: Object | None, old: Object | None, lookups: Lookups) -> AdmissionResponse:
         """What is said of a write; `new` is None for a deletion.
 
         Raises:
@@ -62,10 +62,10 @@ class Rules:
         elif old is not None and self.alone.validate_delete is not None:
             problems += self.alone.validate_delete(old)
         if self.informed is None or (new is None and not self.informed.deletions):
-            return Verdict(problems)
-        found = await lookups.find(self.informed.wanted_to_review(new, old))
+            return AdmissionResponse(problems)
+        found = await lookups.find(self.informed.lookups_for_review(new, old))
         verdict = self.informed.review(new, old, found)
-        return Verdict([*problems, *verdict.problems], verdict.warnings, verdict.forbidden)
+        return AdmissionResponse([*problems, *verdict.problems], verdict.warnings, verdict.forbidden)
 
 
 @cache

@@ -15,7 +15,7 @@ from ironbell.api.client import ApiError, ListOptions, NotFound, Page, Selector
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.kind import Collection
 from ironbell.base.errors import Retry
-from ironbell.contract.admission_lookups import Found, ListWanted, ObjectWanted, ReferredWanted, Wanted
+from ironbell.contract.admission_lookups import ListLookup, Lookup, LookupResults, ObjectLookup, ReferenceLookup
 
 Object = dict[str, Any]
 PATIENCE_S: Final = 5.0
@@ -45,15 +45,15 @@ class Lookups:
     def __init__(self, reader: Reader, *, patience_s: float = PATIENCE_S) -> None:
         self._reader, self._patience_s = reader, patience_s
 
-    async def find(self, wanted: Sequence[Wanted]) -> Found:
+    async def find(self, wanted: Sequence[Lookup]) -> LookupResults:
         """What is wanted, as far as it is there.
 
         Raises:
             ApiError: something cannot be read; its message says what.
         """
-        return Found({one: await self._found(one) for one in wanted})
+        return LookupResults({one: await self._found(one) for one in wanted})
 
-    async def _found(self, wanted: Wanted) -> Sequence[Object]:
+    async def _found(self, wanted: Lookup) -> Sequence[Object]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience_s
         while True:
@@ -68,15 +68,15 @@ class Lookups:
                 message = f"{wanted} could not be looked up: {error.message}"
                 raise ApiError(message, code=error.code, reason=error.reason) from error
 
-    async def _read(self, wanted: Wanted) -> Sequence[Object]:
-        if isinstance(wanted, ListWanted):
+    async def _read(self, wanted: Lookup) -> Sequence[Object]:
+        if isinstance(wanted, ListLookup):
             options = ListOptions(Selector(labels=wanted.labels))
             page = await self._reader.list(wanted.kind.collection, wanted.namespace, options)
             return [_decoded(body) for body in page.items]
-        one = await (self._referred(wanted) if isinstance(wanted, ReferredWanted) else self._awaited(wanted))
+        one = await (self._referred(wanted) if isinstance(wanted, ReferenceLookup) else self._awaited(wanted))
         return () if one is None else (one,)
 
-    async def _awaited(self, wanted: ObjectWanted) -> Object | None:
+    async def _awaited(self, wanted: ObjectLookup) -> Object | None:
         """The object, once it is as it should be; after a while as it is."""
         if not wanted.name:
             return None
@@ -88,13 +88,13 @@ class Lookups:
                 return found
             await asyncio.sleep(_LOOK_AGAIN_S)
 
-    async def _one(self, wanted: ObjectWanted) -> Object | None:
+    async def _one(self, wanted: ObjectLookup) -> Object | None:
         try:
             return _decoded(await self._reader.get(wanted.kind.collection, wanted.namespace, wanted.name))
         except NotFound:
             return None
 
-    async def _referred(self, wanted: ReferredWanted) -> Object | None:
+    async def _referred(self, wanted: ReferenceLookup) -> Object | None:
         if not wanted.name:
             return None
         # these need Cluster API's kinds, which the start of the API does without

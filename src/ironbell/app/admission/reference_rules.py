@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ironbell.api.bmc import MACHINE
-from ironbell.contract.admission_lookups import ACCEPTED, Verdict
+from ironbell.contract.admission_lookups import ACCEPTED, AdmissionResponse
 from ironbell.contract.crossing import KINDS, Access, Crossing, Object, crossings, split
 from ironbell.provisioner.bmc_address import rights_to_write
 
@@ -42,14 +42,14 @@ def concerns(group: str, plural: str) -> bool:
     return (group, plural) in KINDS
 
 
-async def reviewed(write: Write, holds: Holds) -> Verdict:
+async def reviewed(write: Write, holds: Holds) -> AdmissionResponse:
     """The verdict on a write.
 
     Raises:
         ApiError: a right cannot be looked up.
     """
     if (write.group, write.plural) == _MACHINES and (problem := await _addresses(write, holds)):
-        return Verdict(forbidden=problem)
+        return AdmissionResponse(forbidden=problem)
     if not write.changes_spec:
         return ACCEPTED
     new = crossings(write.group, write.plural, write.new, write.namespace)
@@ -57,8 +57,8 @@ async def reviewed(write: Write, holds: Holds) -> Verdict:
     added, kept = split(new, old)
     for one in added:
         if not await _any(one.any_of, holds):
-            return Verdict(forbidden=f"{one.cause(write.user)}. {one.remedy(write.namespace)}")
-    return Verdict(warnings=[_warning(one, write.user) for one in kept if not await _any(one.any_of, holds)])
+            return AdmissionResponse(forbidden=f"{one.cause(write.user)}. {one.remedy(write.namespace)}")
+    return AdmissionResponse(warnings=[_warning(one, write.user) for one in kept if not await _any(one.any_of, holds)])
 
 
 async def _addresses(write: Write, holds: Holds) -> str:

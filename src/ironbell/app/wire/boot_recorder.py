@@ -74,7 +74,7 @@ class BootRecorder:
         address = reply.packet.yiaddr
         if reply.refusal:
             message = f"{address} leased; netboot refused: {reply.refusal}"
-            self(BootEvent(BootStage.REFUSED, namespace, name, message))
+            self(BootEvent(BootStage.REJECTED, namespace, name, message))
         else:
             extra = f", boot file {reply.boot_file}" if reply.boot_file else ""
             self(BootEvent(BootStage.LEASE, namespace, name, f"{address} leased{extra}"))

@@ -23,8 +23,8 @@ class BootstrapConfig:
 
     @classmethod
     def of(cls, external: External) -> BootstrapConfig:
-        """Raises `NotFoundError` if there is none."""
-        return cls(external.found[1].body, external.contract)
+        """Raises `ReferencedObjectMissingError` if there is none."""
+        return cls(external.kind_and_object[1].body, external.contract)
 
     @property
     def data_secret_created_field(self) -> str:

@@ -33,8 +33,8 @@ class ControlPlane:
 
     @classmethod
     def of(cls, external: External) -> ControlPlane:
-        """Raises `NotFoundError` if there is none."""
-        return cls(external.found[1].body, external.contract)
+        """Raises `ReferencedObjectMissingError` if there is none."""
+        return cls(external.kind_and_object[1].body, external.contract)
 
     @property
     def initialized_field(self) -> str:

@@ -31,14 +31,14 @@ from ironbell.kube.reconciler import Cache, DynamicWatch, Unsynced, owner_keys
 class State(Enum):
     """What is known of an object."""
 
-    FOUND = "found"
+    EXISTS = "exists"
     MISSING = "missing"
     UNKNOWN = "unknown"
     """Its kind has not been listed yet, or cannot be."""
     NO_SUCH_KIND = "no such kind"
 
 
-class NotFoundError(IronbellError):
+class ReferencedObjectMissingError(IronbellError):
     """An object is needed that is not there."""
 
     reason = "ReferencedObjectMissing"
@@ -59,8 +59,8 @@ class External:
     """What the API or the definition lacks, where the state is UNKNOWN or NO_SUCH_KIND; UNKNOWN without one passes."""
 
     @property
-    def is_found(self) -> bool:
-        return self.state is State.FOUND
+    def exists(self) -> bool:
+        return self.state is State.EXISTS
 
     @property
     def is_missing(self) -> bool:
@@ -73,20 +73,20 @@ class External:
         return self.obj is not None and self.obj.metadata.deletion_timestamp is not None
 
     @property
-    def found(self) -> tuple[Kind[Unstructured], Unstructured]:
+    def kind_and_object(self) -> tuple[Kind[Unstructured], Unstructured]:
         """Kind and object.
 
         Raises:
             NotFoundError: there is none.
         """
         if self.kind is None or self.obj is None:
-            raise NotFoundError(str(self))
+            raise ReferencedObjectMissingError(str(self))
         return self.kind, self.obj
 
     def __str__(self) -> str:
         """What to tell a person who waits for it."""
         name = f"{self.reference.kind} {self.namespace}/{self.reference.name}"
-        if self.state is State.FOUND:
+        if self.state is State.EXISTS:
             return name
         if self.state is State.MISSING:
             return f"{name} does not exist"
@@ -95,7 +95,7 @@ class External:
         return f"{name} cannot be read: {self.problem}"
 
 
-def look_up(cache: Cache, reference: Reference, namespace: str) -> External:
+def read_reference(cache: Cache, reference: Reference, namespace: str) -> External:
     """The object that a reference names, in the version of the newest contract."""
     about = ObjectReference(reference.api_group, reference.kind, reference.name)
     try:
@@ -105,7 +105,7 @@ def look_up(cache: Cache, reference: Reference, namespace: str) -> External:
     return _read(cache, contracted, about, namespace)
 
 
-def look_up_version(cache: Cache, api_version: str, kind: str, namespace: str, name: str) -> External:
+def read_version(cache: Cache, api_version: str, kind: str, namespace: str, name: str) -> External:
     """The object that a reference with an apiVersion names, in that version."""
     group, _, version = api_version.rpartition("/")
     about = ObjectReference(group, kind, name)
@@ -126,5 +126,5 @@ def _read(cache: Cache, contracted: Contracted, about: ObjectReference, namespac
     found = cache.dynamic(kind, namespace if kind.namespaced else "", about.name)
     if isinstance(found, Unsynced):
         return External(State.UNKNOWN, about, namespace, kind, contract, problem=found.problem)
-    state = State.MISSING if found is None else State.FOUND
+    state = State.MISSING if found is None else State.EXISTS
     return External(state, about, namespace, kind, contract, found)

@@ -59,8 +59,8 @@ class InfrastructureCluster(_Provided):
 
     @classmethod
     def of(cls, external: External) -> InfrastructureCluster:
-        """Raises `NotFoundError` if there is none."""
-        return cls(external.found[1].body, external.contract)
+        """Raises `ReferencedObjectMissingError` if there is none."""
+        return cls(external.kind_and_object[1].body, external.contract)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -89,8 +89,8 @@ class InfrastructureMachine(_Provided):
 
     @classmethod
     def of(cls, external: External) -> InfrastructureMachine:
-        """Raises `NotFoundError` if there is none."""
-        return cls(external.found[1].body, external.contract)
+        """Raises `ReferencedObjectMissingError` if there is none."""
+        return cls(external.kind_and_object[1].body, external.contract)
 
     @property
     def provider_id(self) -> str:

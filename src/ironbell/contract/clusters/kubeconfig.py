@@ -27,7 +27,7 @@ class KubeconfigError(IronbellError):
     reason, retry = "KubeconfigUnusable", Retry.NEVER
 
 
-def make_kubeconfig(cluster: str, server: str, authority: KeyPair, algorithm: KeyAlgorithm, now: datetime) -> bytes:
+def create_kubeconfig(cluster: str, server: str, authority: KeyPair, algorithm: KeyAlgorithm, now: datetime) -> bytes:
     """A kubeconfig with a new key and certificate, good for a year. Blocks while the key is made.
 
     Args:
@@ -38,7 +38,7 @@ def make_kubeconfig(cluster: str, server: str, authority: KeyPair, algorithm: Ke
     Raises:
         PkiError: the authority cannot be used.
     """
-    client = pki.make_signed(authority, ADMINISTRATOR, algorithm, now)
+    client = pki.create_signed_pair(authority, ADMINISTRATOR, algorithm, now)
     trusted = pki.first_certificate(authority.certificate)
     user = f"{cluster}-admin"
     context = f"{user}@{cluster}"

@@ -60,7 +60,7 @@ def cause_lines(machines: Sequence[Machine]) -> list[str]:
     return [*lines, f"And {rest} {'Machine' if rest == 1 else 'Machines'} with other issues"] if rest else lines
 
 
-def said_once(lines: Sequence[str]) -> list[str]:
+def without_repeated_causes(lines: Sequence[str]) -> list[str]:
     """Leave out causes of Machines that an earlier line has already: two conditions may report the same one."""
     said: set[tuple[str, ...]] = set()
     kept: list[str] = []

@@ -17,7 +17,7 @@ LABELS_FROM_TEMPLATE: Final = "ironbell.dev/labels-from-template"
 """Keys of labels that came from the owner's template, separated by commas."""
 ANNOTATIONS_FROM_TEMPLATE: Final = "ironbell.dev/annotations-from-template"
 """Keys of annotations that came from the owner's template, separated by commas."""
-MACHINES_MADE: Final = "ironbell.dev/machines-made"
+MACHINES_CREATED: Final = "ironbell.dev/machines-made"
 """On a KubeadmControlPlane or MachineSet: how many Machines it has created, so that no name is used twice."""
 _RECORDS: Final = (LABELS_FROM_TEMPLATE, ANNOTATIONS_FROM_TEMPLATE)
 

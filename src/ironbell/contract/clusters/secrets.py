@@ -62,11 +62,6 @@ def parse_secret_name(name: str) -> tuple[str, Purpose] | None:
     return None
 
 
-def is_ours(secret: Secret) -> bool:
-    """Whether we may own the Secret; one of another type is the user's."""
-    return secret.type == SECRET_TYPE
-
-
 def value_of(secret: Secret, key: str) -> bytes | None:
     """A value in plain; None if the Secret has none under this key.
 

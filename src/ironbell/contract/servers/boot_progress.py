@@ -32,7 +32,7 @@ class BootStage(Enum):
     METADATA = "MetadataServed"
     INSTALLED = "InstalledSystemUp"
     INSTALLED_WITH_ERRORS = "InstalledSystemUpWithErrors"
-    REFUSED = "NetbootRefused"
+    REJECTED = "NetbootRefused"
     PROBLEM = "BootProblem"
 
 

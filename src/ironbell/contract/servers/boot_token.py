@@ -82,10 +82,10 @@ class Mint:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class Reject:
     """Give nothing out; write `record` first if there is one."""
 
-    why: str
+    reason: str
     record: Record | None = None
 
 
@@ -94,7 +94,7 @@ def boot_for(workflow_uid: str, now: datetime, mark: str = "") -> str:
     return f"{workflow_uid} {rfc3339(now)} {mark}".rstrip()
 
 
-def wanted_by(hardware: Hardware) -> str:
+def permitting_workflow_uid(hardware: Hardware) -> str:
     """uid of the Workflow that lets this Hardware netboot now; empty if none does."""
     return hardware.metadata.annotations.get(BOOT_FOR, "").partition(" ")[0]
 
@@ -118,25 +118,25 @@ def annotation(record: Record) -> dict[str, str]:
     return {BOOT_TOKEN: msgspec.json.encode(record).decode()}
 
 
-def decide(hardware: Hardware, *, asker: str, now: str, marked_only: bool = False) -> Mint | Refuse | None:
+def decide(hardware: Hardware, *, peer: str, now: str, marked_only: bool = False) -> Mint | Reject | None:
     """What whoever asks for this Hardware's boot script gets; None: no Workflow wants this boot, or it is one that gets
     no token (`marked_only`: only those that are marked get one).
 
-    `asker` is the address that asks, `now` is RFC 3339.
+    `peer` is the address that asks, `now` is RFC 3339.
     """
-    boot = wanted_by(hardware)
+    boot = permitting_workflow_uid(hardware)
     if not boot or (marked_only and not is_marked(hardware)):
         return None
     record = record_of(hardware)
     if record.boot != boot:
         return Mint(boot, hardware.metadata.annotations[BOOT_FOR].partition(" ")[2].partition(" ")[0])
     if record.revoked:
-        return Refuse(record.revoked)
+        return Reject(record.revoked)
     why = (
-        f"the boot script was fetched at {record.at} and asked for again at {now} by {asker}: somebody else is on the "
+        f"the boot script was fetched at {record.at} and asked for again at {now} by {peer}: somebody else is on the "
         "network, or the machine booted twice; the boot's token is revoked"
     )
-    return Refuse(why, Record(boot=boot, at=record.at, revoked=why))
+    return Reject(why, Record(boot=boot, at=record.at, revoked=why))
 
 
 def minted(mint: Mint, token: str, *, now: str) -> Record:

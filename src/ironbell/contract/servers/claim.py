@@ -131,7 +131,7 @@ def claim_of(hardware: Hardware) -> Claim | None:
     return Claim(namespace, name, kind, uid) if place == f"{namespace}/{name}" else Claim(namespace, name)
 
 
-def take(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
+def claim_patch(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
     """The one write that takes a free server. What a former owner left is removed in the same write: also its user
     data, which upstream's controllers leave there, and the certificate of a wipe that is history once somebody else
     writes to the disks."""
@@ -139,7 +139,7 @@ def take(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
         "labels": {LABEL_OWNER_NAME: claimant.name, LABEL_OWNER_NAMESPACE: claimant.namespace},
         "annotations": {
             **_LEFT,
-            **shown(hardware, ServerPhase.IN_USE),
+            **phase_annotation(hardware, ServerPhase.IN_USE),
             WIPED: None,
             CLAIMED_BY: str(claimant),
             CLAIMED_SINCE: since,
@@ -174,13 +174,18 @@ def release(hardware: Hardware, annotations: Mapping[str, str | None] | None = N
         finalizers = list(dict.fromkeys([*finalizers, *(present or [FINALIZER])]))
     metadata: dict[str, Any] = {
         "labels": labels,
-        "annotations": {**_LEFT, **claimed, **shown(hardware, ServerPhase.HELD if held else phase), **changed},
+        "annotations": {
+            **_LEFT,
+            **claimed,
+            **phase_annotation(hardware, ServerPhase.HELD if held else phase),
+            **changed,
+        },
         "finalizers": finalizers or None,
     }
     return patch(HARDWARE, hardware, {"metadata": metadata, "spec": {"userData": None}}, locked=True)
 
 
-def shown(hardware: Hardware, phase: ServerPhase) -> dict[str, str]:
+def phase_annotation(hardware: Hardware, phase: ServerPhase) -> dict[str, str]:
     """The annotation for a new phase; empty where no Hardware controller looks after this Hardware."""
     return {PHASE: phase} if PHASE in hardware.metadata.annotations else {}
 

@@ -71,7 +71,7 @@ def of_template(template: Template) -> str:
     return said or (STRICT if PLACEHOLDER in template.spec.data else "")
 
 
-def is_said_strict(said: str) -> bool:
+def requires_token(said: str) -> bool:
     """Whether the annotation's value asks for a token. One that nobody knows does: who wrote it wanted to be safe."""
     return said.strip() not in ("", BY_ADDRESS)
 
@@ -79,7 +79,7 @@ def is_said_strict(said: str) -> bool:
 def needs_token(workflow: Workflow, site: Identity) -> bool:
     """Whether whoever speaks for a Workflow's machine must show the token of its boot."""
     if site is Identity.OWN:
-        return is_said_strict(workflow.metadata.annotations.get(IDENTITY, ""))
+        return requires_token(workflow.metadata.annotations.get(IDENTITY, ""))
     return site is Identity.STRICT
 
 
@@ -99,7 +99,7 @@ def gets_token(hardware: Hardware, *, toggles: bool, mode: str = "") -> bool:
 def boot_mark(workflow: Workflow) -> str:
     """What the permission to netboot says besides the Workflow: where a site knows some of its machines by token, this
     boot is one of them."""
-    return MARKED if is_said_strict(workflow.metadata.annotations.get(IDENTITY, "")) else ""
+    return MARKED if requires_token(workflow.metadata.annotations.get(IDENTITY, "")) else ""
 
 
 def metadata_needs_token(hardware: Hardware, site: Identity) -> bool:
@@ -116,7 +116,7 @@ def supersedes(workflow: Workflow, hardware: Hardware) -> dict[str, str]:
     """The annotation to write on a server that a Workflow by address has begun to run on: what it installs knows no
     token. Empty where none is to be written."""
     record = record_of(hardware)
-    if is_said_strict(workflow.metadata.annotations.get(IDENTITY, "")) or record.boot in ("", workflow.metadata.uid):
+    if requires_token(workflow.metadata.annotations.get(IDENTITY, "")) or record.boot in ("", workflow.metadata.uid):
         return {}
     return {} if hardware.metadata.annotations.get(SUPERSEDED) == record.boot else {SUPERSEDED: record.boot}
 

@@ -16,7 +16,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.contract.servers.directory import booted_agent_id, normal_mac
-from ironbell.contract.servers.restored import why_held
+from ironbell.contract.servers.restored import hold_reason
 
 DEFAULT_ARCH = "x86_64"
 FIXED_KERNEL_ARGUMENTS = "modules=loop,squashfs,sd-mod,usb-storage intel_iommu=on iommu=pt"
@@ -161,7 +161,7 @@ def _refusal(hardware: Hardware, interface: Interface) -> str:
     if ANNOTATION_DISABLED in hardware.metadata.annotations:
         why = hardware.metadata.annotations[ANNOTATION_DISABLED]
         return f"the Hardware is disabled by annotation {ANNOTATION_DISABLED}{': ' + why if why else ''}"
-    if (held := why_held(hardware)) is not None:
+    if (held := hold_reason(hardware)) is not None:
         return held
     if interface.netboot is None or not interface.netboot.allow_pxe:
         return "netboot.allowPXE is not true"

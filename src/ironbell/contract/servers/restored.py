@@ -74,7 +74,7 @@ def confirmation(hardware: Hardware) -> dict[str, Any]:
     return {RESTORED: None, **({HELD: None} if ours else {})}
 
 
-def why_held(hardware: Hardware) -> str | None:
+def hold_reason(hardware: Hardware) -> str | None:
     """What is said where something is not done; None if the record is confirmed."""
     found = restored(hardware)
     if found is None:
@@ -83,7 +83,7 @@ def why_held(hardware: Hardware) -> str | None:
     return f"Hardware {name} was {_HOLD}{found.backup or 'unknown time'} and is not confirmed: {COMMAND} {name}"
 
 
-def why_no_address(pool: Resource, kind: str) -> str | None:
+def no_address_reason(pool: Resource, kind: str) -> str | None:
     """The same for a pool that gives no address."""
     found = restored(pool)
     if found is None:

@@ -21,7 +21,7 @@ from ironbell.api.cluster.names import ANNOTATION_REPLICAS_MANAGED_BY, FINALIZER
 from ironbell.api.meta import to_builtin
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.clusters.bootstrap import BootstrapConfig
-from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.external import External, read_reference
 from ironbell.contract.clusters.infrastructure import InfrastructureMachine
 from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
@@ -97,8 +97,8 @@ class MachinePoolReconciler:
         return Observed(
             pool,
             cluster,
-            look_up(cache, template.infrastructure_ref, key[0]),
-            look_up(cache, config, key[0]) if config.name else None,
+            read_reference(cache, template.infrastructure_ref, key[0]),
+            read_reference(cache, config, key[0]) if config.name else None,
             cache.fact(AllNodes(ClusterKey.named(key[0], name, cluster)), PUSHED_S),
         )
 
@@ -156,7 +156,7 @@ def _ready_for(node: NodeView, now: datetime) -> timedelta:
 
 def _provisioned(observed: Observed) -> bool:
     infrastructure = observed.infrastructure
-    if infrastructure.is_found:
+    if infrastructure.exists:
         return InfrastructureMachine.of(infrastructure).provisioned
     return bool(observed.pool.status.initialization.infrastructure_provisioned)
 
@@ -167,7 +167,7 @@ def _has_data(observed: Observed) -> bool:
         return True
     if observed.bootstrap is None:
         return observed.pool.spec.template.spec.bootstrap.data_secret_name is not None
-    return observed.bootstrap.is_found and BootstrapConfig.of(observed.bootstrap).data_secret_created
+    return observed.bootstrap.exists and BootstrapConfig.of(observed.bootstrap).data_secret_created
 
 
 def _current(observed: Observed) -> int | None:
@@ -245,7 +245,7 @@ def _attached(observed: Observed, members: Members) -> Iterator[Action | None]:
     if list(members.provider_ids) != pool.spec.provider_id_list:
         spec["providerIDList"] = list(members.provider_ids)
     bootstrap = observed.bootstrap
-    secret = BootstrapConfig.of(bootstrap).data_secret_name if bootstrap is not None and bootstrap.is_found else ""
+    secret = BootstrapConfig.of(bootstrap).data_secret_name if bootstrap is not None and bootstrap.exists else ""
     if secret and _has_data(observed) and secret != pool.spec.template.spec.bootstrap.data_secret_name:
         spec["template"] = {"spec": {"bootstrap": {"dataSecretName": secret}}}
     current = _current(observed)
@@ -259,8 +259,8 @@ def _attached(observed: Observed, members: Members) -> Iterator[Action | None]:
     yield owners_patch(MACHINE_POOL, pool, owners)
     reference = owner_reference(MACHINE_POOL, pool, controller=True)
     for external in observed.references:
-        if external.is_found and not external.is_deleting:
-            kind, obj = external.found
+        if external.exists and not external.is_deleting:
+            kind, obj = external.kind_and_object
             owned = owners_patch(kind, obj, with_owner(obj.metadata.owner_references, reference))
             if obj.metadata.labels.get(LABEL_CLUSTER_NAME) == cluster.metadata.name:
                 yield owned
@@ -275,13 +275,13 @@ def _deleting(observed: Observed, change: Action | None) -> Decision:
     left = [external for external in observed.references if not external.is_missing]
     if not left:
         return do(change, remove_finalizer(MACHINE_POOL, observed.pool, FINALIZER_MACHINE_POOL))
-    doomed = [delete(*external.found) for external in left if external.is_found and not external.is_deleting]
+    doomed = [delete(*external.kind_and_object) for external in left if external.exists and not external.is_deleting]
     return wait("DeletingReferences", f"waiting for {', '.join(map(str, left))} to be deleted", change, *doomed)
 
 
 def _waiting(observed: Observed) -> Waiting | None:
     for external in observed.references:
-        if not external.is_found:
+        if not external.exists:
             return Waiting("ReferencedObjectMissing", str(external))
     if not _has_data(observed):
         return Waiting("WaitingForBootstrapData", f"{observed.bootstrap} has no data yet")

@@ -190,9 +190,9 @@ def owned_template(cluster: Cluster, template: External | None) -> MergePatch | 
     """The patch that makes the Cluster an owner of a template; None if it already is, or if the template is missing or
     being deleted.
     """
-    if template is None or not template.is_found or not template.reference.kind.endswith(SUFFIX):
+    if template is None or not template.exists or not template.reference.kind.endswith(SUFFIX):
         return None
     if is_deleting(cluster) or template.is_deleting:
         return None
-    kind, obj = template.found
+    kind, obj = template.kind_and_object
     return owners_patch(kind, obj, with_owner(obj.metadata.owner_references, owner_reference(CLUSTER, cluster)))

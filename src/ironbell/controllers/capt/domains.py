@@ -20,7 +20,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.core import Namespace
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware, HardwareState
 from ironbell.base.labels import SelectorError
-from ironbell.contract.clusters.external import State, look_up
+from ironbell.contract.clusters.external import State, read_reference
 from ironbell.contract.fields import text_at
 from ironbell.contract.servers.claim import HELD
 from ironbell.contract.servers.inventory_labels import SWITCH_PORT
@@ -143,7 +143,7 @@ def _control_plane_wish(cache: Cache, cluster: Cluster | None) -> Wish | None:
     """Return the requirements of the control plane's machines: none where they cannot be known, None until they are."""
     if cluster is None or not cluster.spec.control_plane_ref.name:
         return Wish()
-    plane = look_up(cache, cluster.spec.control_plane_ref, cluster.metadata.namespace)
+    plane = read_reference(cache, cluster.spec.control_plane_ref, cluster.metadata.namespace)
     if plane.obj is None:
         return None if plane.state is State.UNKNOWN and not plane.problem else Wish()
     name = _template_name(plane.obj.body)

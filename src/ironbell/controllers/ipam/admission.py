@@ -15,7 +15,14 @@ from ironbell.api.clusteripam import IP_ADDRESS
 from ironbell.api.inclusteripam import KINDS
 from ironbell.api.inclusteripam.pool import IpPoolSpec
 from ironbell.contract.admission import Admission, FieldProblem, invalid, unchanged
-from ironbell.contract.admission_lookups import ACCEPTED, Found, InformedAdmission, ListWanted, Verdict, Wanted
+from ironbell.contract.admission_lookups import (
+    ACCEPTED,
+    AdmissionResponse,
+    InformedAdmission,
+    ListLookup,
+    Lookup,
+    LookupResults,
+)
 from ironbell.contract.system import KindAdmission
 from ironbell.controllers.ipam.names import SKIP_DELETION_CHECK
 from ironbell.controllers.ipam.ranges import AddressError, network_of, number_of, parse, ranges_of, text_of
@@ -80,11 +87,11 @@ def _network(spec: Fields) -> Iterator[FieldProblem]:
             yield invalid("spec.addresses", text, "provided address belongs to a different subnet than others")
 
 
-def _given(kind: AnyKind, pool: Fields) -> ListWanted:
-    return ListWanted(IP_ADDRESS, str((pool.get("metadata") or {}).get("namespace") or "") if kind.namespaced else "")
+def _given(kind: AnyKind, pool: Fields) -> ListLookup:
+    return ListLookup(IP_ADDRESS, str((pool.get("metadata") or {}).get("namespace") or "") if kind.namespaced else "")
 
 
-def _wanted(kind: AnyKind, new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+def _wanted(kind: AnyKind, new: Fields | None, old: Fields | None) -> Sequence[Lookup]:
     """What was given out of it matters when it shrinks or goes."""
     if old is None or (new is not None and new.get("spec") == old.get("spec")):
         return ()
@@ -93,7 +100,7 @@ def _wanted(kind: AnyKind, new: Fields | None, old: Fields | None) -> Sequence[W
     return [_given(kind, old)]
 
 
-def _review(kind: AnyKind, new: Fields | None, old: Fields | None, found: Found) -> Verdict:
+def _review(kind: AnyKind, new: Fields | None, old: Fields | None, found: LookupResults) -> AdmissionResponse:
     if old is None or not _wanted(kind, new, old):
         return ACCEPTED
     name = (old.get("metadata") or {}).get("name")
@@ -107,13 +114,13 @@ def _review(kind: AnyKind, new: Fields | None, old: Fields | None, found: Found)
         return ACCEPTED
     if new is None:
         reason = "Pool has IPAddresses allocated. Cannot delete Pool until all IPAddresses have been removed."
-        return Verdict(forbidden=f"{reason} {len(given)} are left: delete their IPAddressClaims first")
+        return AdmissionResponse(forbidden=f"{reason} {len(given)} are left: delete their IPAddressClaims first")
     lost = sorted(_lost(new.get("spec") or {}, [str(one["address"]) for one in given]))
     if not lost:
         return ACCEPTED
     shown = ", ".join(lost[:_SHOWN]) + (f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else "")
     detail = f"pool addresses do not contain allocated addresses: {shown}; delete their IPAddressClaims first"
-    return Verdict([invalid("spec.addresses", (new.get("spec") or {}).get("addresses"), detail)])
+    return AdmissionResponse([invalid("spec.addresses", (new.get("spec") or {}).get("addresses"), detail)])
 
 
 def _lost(spec: Fields, given: Sequence[str]) -> Iterator[str]:

@@ -32,7 +32,7 @@ from ironbell.api.meta import Condition, to_builtin
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.clusters.paused import has_paused_annotation, is_paused
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.contract.servers.restored import why_no_address
+from ironbell.contract.servers.restored import no_address_reason
 from ironbell.controllers.ipam.names import (
     ADDRESS_CONFLICT,
     LABEL_POOL_ADDRESS,
@@ -190,7 +190,9 @@ class IpAddressClaimReconciler:
         if not has_finalizer(claim, RELEASE_ADDRESS):
             return do(add_finalizer(IP_ADDRESS_CLAIM, claim, RELEASE_ADDRESS))
         reference = claim.spec.pool_ref
-        why = why_no_address(pool, reference.kind) if pool is not None and not claim.status.address_ref.name else None
+        why = (
+            no_address_reason(pool, reference.kind) if pool is not None and not claim.status.address_ref.name else None
+        )
         if why is not None:
             return _waits(claim, "PoolNotConfirmed", why, now)
         if observed.address is not None:

@@ -45,7 +45,7 @@ class PoolReconciler:
         self.declaration = Declaration(
             kind,
             watches=(
-                Watch(IP_ADDRESS, self._of_address, relevant=created_or_deleted, delay_s=COUNT_DELAY_S, tells=True),
+                Watch(IP_ADDRESS, self._of_address, relevant=created_or_deleted, delay_s=COUNT_DELAY_S, reporting=True),
             ),
             indexes=(ADDRESSES_OF,),
         )

@@ -100,7 +100,7 @@ class HardwareReconciler:
         HARDWARE,
         watches=(
             Watch(HARDWARE, neighbours),
-            Watch(BMC_MACHINE, _behind, changed(_shown, absent=_shown(None)), delay_s=BMC_DELAY_S, tells=True),
+            Watch(BMC_MACHINE, _behind, changed(_shown, absent=_shown(None)), delay_s=BMC_DELAY_S, reporting=True),
         ),
         indexes=(BY_CLAIM, BY_BMC),
     )

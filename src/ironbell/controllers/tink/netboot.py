@@ -16,7 +16,7 @@ import msgspec
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.names import WorkflowConditionType
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowStatus
-from ironbell.contract.servers.boot_token import BOOT_FOR, boot_for, wanted_by
+from ironbell.contract.servers.boot_token import BOOT_FOR, boot_for, permitting_workflow_uid
 from ironbell.contract.servers.identity import boot_mark
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import FINALIZER_CLEANUP
@@ -95,7 +95,7 @@ def set_allow_pxe(hardware: Hardware, value: bool, *, wanted: str = "") -> JsonP
 
 def _named(hardware: Hardware, wanted: str) -> list[Fields]:
     annotations = hardware.metadata.annotations
-    if wanted_by(hardware) == wanted.partition(" ")[0]:
+    if permitting_workflow_uid(hardware) == wanted.partition(" ")[0]:
         return []
     if not annotations:
         return [{"op": "add", "path": "/metadata/annotations", "value": {BOOT_FOR: wanted}}]

@@ -18,7 +18,7 @@ from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.template import TEMPLATE
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowState
 from ironbell.contract.servers.boot_token import revocation
-from ironbell.contract.servers.restored import why_held
+from ironbell.contract.servers.restored import hold_reason
 from ironbell.controllers.tink import finishing, observed, running, starting, states
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import Reason
@@ -66,7 +66,7 @@ def _more_than_told(old: Workflow, new: Workflow) -> bool:
     return old.status.agent_id != new.status.agent_id or running.is_to_hand_over(new.status)
 
 
-OWN: Final = Changes(urgent=_more_than_told, delay_s=TOLD_S, tells=True)
+OWN: Final = Changes(urgent=_more_than_told, delay_s=TOLD_S, reporting=True)
 
 
 class WorkflowReconciler:
@@ -95,7 +95,7 @@ class WorkflowReconciler:
         if ANNOTATION_DISABLED in workflow.metadata.annotations:
             why = workflow.metadata.annotations[ANNOTATION_DISABLED]
             return wait(Reason.DISABLED, f"annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}")
-        if observed.hardware is not None and (held := why_held(observed.hardware)) is not None:
+        if observed.hardware is not None and (held := hold_reason(observed.hardware)) is not None:
             return _held_back(workflow, held, now)
         if workflow.status.state in _BEFORE_THE_START and (objection := _objection(observed)) is not None:
             return statuses.changed(workflow, statuses.waits(workflow.status, *objection, now=now))

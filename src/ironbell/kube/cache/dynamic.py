@@ -134,7 +134,7 @@ class DynamicReads:
         self._known: WeakValueDictionary[Collection, Informer[Unstructured]] = WeakValueDictionary()
         self._waiting: dict[Collection, dict[Key, None]] = {}
 
-    def look_up(self, kind: Kind[Unstructured], key: Key) -> Unstructured | Unsynced | None:
+    def get(self, kind: Kind[Unstructured], key: Key) -> Unstructured | Unsynced | None:
         """The object; None if there is none."""
         where = kind.collection
         informer = self._informers.of(kind)

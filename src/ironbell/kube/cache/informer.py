@@ -5,7 +5,7 @@ It lists in pages, then watches from the list's version. A watch that ends is re
 any change. Errors back off with jitter. Handlers are called in the loop with (old, new), old None for what is added
 and new None for what is gone; they must be quick and may not raise.
 
-`when_reached` and `when_gone` are what "read your writes" is built on.
+`when_reached` and `when_deleted` are what "read your writes" is built on.
 
 Failure modes: none end it but cancellation. An object that does not decode is left out, counted and logged.
 
@@ -98,7 +98,7 @@ class Informer(Generic[R]):
         self._poked = asyncio.Event()
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
-        self._gone: dict[Key, list[tuple[str, Callable[[], None]]]] = {}
+        self._deletions: dict[Key, list[tuple[str, Callable[[], None]]]] = {}
         self._changes: dict[Key, list[Callable[[], None]]] = {}
 
     def add_handler(self, handler: Handler[R]) -> None:
@@ -128,17 +128,17 @@ class Informer(Generic[R]):
         else:
             heapq.heappush(self._waiting, (version_number(resource_version), next(self._order), callback))
 
-    def is_gone(self, key: Key, uid: str) -> bool:
+    def was_deleted(self, key: Key, uid: str) -> bool:
         """Whether the object is not held any more; another of the same name may be (uid empty: any counts)."""
         held = self.store.get(key)
         return held is None or (uid != "" and held.metadata.uid != uid)
 
-    def when_gone(self, key: Key, uid: str, callback: Callable[[], None]) -> None:
+    def when_deleted(self, key: Key, uid: str, callback: Callable[[], None]) -> None:
         """Call back once the object is not held any more; at once if it is not."""
-        if self.is_gone(key, uid):
+        if self.was_deleted(key, uid):
             callback()
         else:
-            self._gone.setdefault(key, []).append((uid, callback))
+            self._deletions.setdefault(key, []).append((uid, callback))
 
     def shows(self, key: Key, resource_version: str) -> bool:
         """Whether what is held of an object is this version; empty means that nothing is held."""
@@ -278,18 +278,18 @@ class Informer(Generic[R]):
         self._tell(key, old, None)
 
     def _tell(self, key: Key, old: R | None, new: R | None) -> None:
-        if key in self._gone:
-            self._check_gone(key)
+        if key in self._deletions:
+            self._check_deleted(key)
         if key in self._changes:
             for callback in self._changes.pop(key):
                 callback()
         for handler in self._handlers:
             handler(old, new)
 
-    def _check_gone(self, key: Key) -> None:
-        waiting = self._gone.pop(key)
+    def _check_deleted(self, key: Key) -> None:
+        waiting = self._deletions.pop(key)
         for uid, callback in waiting:
-            self.when_gone(key, uid, callback)
+            self.when_deleted(key, uid, callback)
 
     def _advance(self, number: int) -> None:
         self._number = max(self._number, number)

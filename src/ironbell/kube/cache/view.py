@@ -64,7 +64,7 @@ class View:
         return self._facts.get(query, max_age_s)
 
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
-        return self._dynamic.look_up(kind, (namespace, name))
+        return self._dynamic.get(kind, (namespace, name))
 
     def dynamic_owned(self, kind: Kind[Unstructured], uid: str) -> Sequence[Unstructured] | Unsynced:
         return self._dynamic.owned(kind, uid)

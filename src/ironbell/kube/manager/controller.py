@@ -129,7 +129,7 @@ class RunningController:
         kind, own = self._declaration.kind, self._declaration.own
         self._around.informers.of(kind).add_handler(self._mapped(str(kind), lambda obj, _cache: [obj.key], own))
         for watch in self._declaration.watches:
-            how = Changes[Any](delay_s=watch.delay_s, tells=watch.tells)
+            how = Changes[Any](delay_s=watch.delay_s, reporting=watch.reporting)
             handler = self._mapped(str(watch.kind), watch.keys, how, watch.relevant)
             self._around.informers.of(watch.kind).add_handler(handler)
         self._unfeed = [feed(self.facts.renew) for feed in self._controller.feeds]
@@ -175,7 +175,7 @@ class RunningController:
         wait_s = self._wait_s("looked-up object", self._looked_up, old, new)
         if wait_s is not None:
             for key in keys:
-                self.queue.add_spaced(key, wait_s, tells=self._looked_up.tells)
+                self.queue.add_spaced(key, wait_s, reporting=self._looked_up.reporting)
 
     def _mapped(
         self,
@@ -201,7 +201,7 @@ class RunningController:
                 log.exception("mapping failed", controller=self.name, kind=about)
                 return
             for key in keys:
-                self.queue.add_spaced(key, wait_s, tells=how.tells)
+                self.queue.add_spaced(key, wait_s, reporting=how.reporting)
 
         return changed
 
@@ -363,9 +363,9 @@ class RunningController:
                     return False
         for where, removed, uid in written.removed:
             for informer in self._caches_of(where):
-                if not informer.is_gone(removed, uid):
+                if not informer.was_deleted(removed, uid):
                     self._park(key)
-                    informer.when_gone(removed, uid, lambda: self._unpark(key))
+                    informer.when_deleted(removed, uid, lambda: self._unpark(key))
                     return False
         for where, stale, version in written.outdated:
             for informer in self._caches_of(where):

@@ -144,11 +144,11 @@ class WorkQueue:
         else:
             held.latest_s = min(held.latest_s, due_s)
 
-    def add_spaced(self, key: Key, spacing_s: float = 0.0, *, tells: bool = False) -> None:
+    def add_spaced(self, key: Key, spacing_s: float = 0.0, *, reporting: bool = False) -> None:
         """Let the key be looked at: now, or if it was less than `spacing_s` ago, when it is that long ago.
 
         However many changes ask for a key, it is looked at once per spacing, and once after the last of them. With
-        `tells` it comes only to tell something: while there is more to do than can be done at once it waits for the
+        `reporting` it comes only to tell something: while there is more to do than can be done at once it waits for the
         spacing in any case, and again, until there is less to do or it has waited for `PATIENCE_S`. A key that
         takes long is spaced further: see `note_cost`.
         """
@@ -159,14 +159,14 @@ class WorkQueue:
             return
         taken_s = self._taken.get(key)
         wait_s = 0.0 if taken_s is None else taken_s + spacing_s - self._clock.monotonic()
-        if tells and self._load.is_high:
+        if reporting and self._load.is_high:
             wait_s = max(wait_s, spacing_s)
         if wait_s <= 0:
             self.add(key)
         elif not self._closed:
             now_s = self._loop.time()
             due_s = now_s + wait_s
-            latest_s = now_s + max(spacing_s, PATIENCE_S) if tells else due_s
+            latest_s = now_s + max(spacing_s, PATIENCE_S) if reporting else due_s
             held = self._delayed.get(key)
             if held is None:
                 self._delay(key, due_s, spacing_s, latest_s)

@@ -65,7 +65,7 @@ class MemoryApi(Journal, Api):
     objects: dict[Collection, dict[Key, Fields]] = field(default_factory=dict)
     applied: dict[tuple[Collection, Key, str], Fields] = field(default_factory=dict)
     writes: int = 0
-    refusals: dict[Collection, ApiError] = field(default_factory=dict)
+    create_errors: dict[Collection, ApiError] = field(default_factory=dict)
     """What is answered to who creates objects of these kinds."""
     _uids: int = 0
 
@@ -92,7 +92,7 @@ class MemoryApi(Journal, Api):
             clock=clock,
             objects={where: dict(held) for where, held in self.objects.items()},
             applied=dict(self.applied),
-            refusals=dict(self.refusals),
+            create_errors=dict(self.create_errors),
             _uids=self._uids,
         )
 
@@ -107,8 +107,8 @@ class MemoryApi(Journal, Api):
                 self._find(where, key)
                 raise NotFound(f"{where.plural}/{call.subresource} is not served here")
             case Verb.CREATE:
-                if where in self.refusals:
-                    raise self.refusals[where]
+                if where in self.create_errors:
+                    raise self.create_errors[where]
                 found = self._create(where, call.namespace, _decode(call.body))
             case Verb.UPDATE:
                 found = self._update(where, self._find(where, key), _decode(call.body), call.subresource)

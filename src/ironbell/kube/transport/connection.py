@@ -24,7 +24,7 @@ import aiohttp
 from ironbell.kube.transport.exec_plugin import Credential, ExecPlugin, PluginTls, cluster_info, read_exec
 from ironbell.kube.transport.kubeconfig import Chosen, Section, choose
 from ironbell.kube.transport.proxies import checked_proxy, environment_proxy
-from ironbell.kube.transport.tls_sources import FileTls, TlsSource, make_context
+from ironbell.kube.transport.tls_sources import FileTls, TlsSource, client_context
 from ironbell.kube.transport.tokens import ConnectionConfigError, FileToken, GivenToken, TokenSource, fixed_token
 
 __all__ = [
@@ -138,7 +138,7 @@ def in_cluster(environment: Mapping[str, str] | None = None, *, files: Path = PO
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
     def build() -> ssl.SSLContext:
-        return make_context(authority=authority.read_bytes(), where=str(authority))
+        return client_context(authority=authority.read_bytes(), where=str(authority))
 
     try:
         tls = FileTls(build, [authority])
@@ -215,7 +215,7 @@ def _tls(cluster: Section, user: Section, plugin: ExecPlugin | None) -> TlsSourc
     files = [file for part, name in names if not part.text(f"{name}-data") and (file := part.file(name)) is not None]
 
     def build(credential: Credential = Credential()) -> ssl.SSLContext:  # noqa: B008 - frozen
-        return make_context(
+        return client_context(
             authority=cluster.data("certificate-authority"),
             certificate=user.data("client-certificate") or credential.certificate,
             key=user.data("client-key") or credential.key,

@@ -22,12 +22,12 @@ from ironbell.kube.transport.tokens import ConnectionConfigError
 
 TlsSource: TypeAlias = Callable[[], Awaitable[ssl.SSLContext]]
 
-LOOK_S = 60.0
+CHECK_INTERVAL_S = 60.0
 
 _log = structlog.get_logger()
 
 
-def make_context(
+def client_context(
     *, authority: bytes = b"", certificate: bytes = b"", key: bytes = b"", verify: bool = True, where: str
 ) -> ssl.SSLContext:
     """A client's context; without an authority the system's are trusted. `where` begins the error's message.
@@ -66,18 +66,18 @@ class FileTls:
         self._clock = clock or SystemClock()
         self._state = self._look()
         self._context = build()
-        self._looked_s = self._clock.monotonic()
+        self._checked_s = self._clock.monotonic()
 
     async def __call__(self) -> ssl.SSLContext:
         """The context; its files, if there are any, were looked at no longer than a minute ago."""
-        if self._files and self._clock.monotonic() - self._looked_s >= LOOK_S:
-            self._looked_s = self._clock.monotonic()
+        if self._files and self._clock.monotonic() - self._checked_s >= CHECK_INTERVAL_S:
+            self._checked_s = self._clock.monotonic()
             await asyncio.to_thread(self._renew)
         return self._context
 
     def forget(self, _used: str = "") -> None:
         """Look at the files again for the next connection: the server does not know us any more."""
-        self._looked_s = float("-inf")
+        self._checked_s = float("-inf")
 
     def _renew(self) -> None:
         state = self._look()

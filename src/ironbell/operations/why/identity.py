@@ -9,7 +9,7 @@ import msgspec
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.contract.servers.boot_token import Identity, is_marked
-from ironbell.contract.servers.identity import IDENTITY, KNOWN_BY, Way, is_said_strict, metadata_needs_token
+from ironbell.contract.servers.identity import IDENTITY, KNOWN_BY, Way, metadata_needs_token, requires_token
 from ironbell.operations.why.model import Object
 from ironbell.operations.why.world import annotation, group_of
 from ironbell.services.workflow.names import REFUSED
@@ -48,7 +48,7 @@ def _of_hardware(obj: Object) -> tuple[str, ...]:
 
 def _of_workflow(obj: Object) -> tuple[str, ...]:
     said = []
-    if is_said_strict(annotation(obj, IDENTITY)):
+    if requires_token(annotation(obj, IDENTITY)):
         said.append("Its agent must show the token of its boot, unless the site has identity compat.")
     if obj.get("status", {}).get("state", "") in _WAITS and (refused := _refused(obj)):
         said.append(refused)

@@ -7,7 +7,7 @@ from typing import Final
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import rfc3339_micro
-from ironbell.contract.servers.claim import take
+from ironbell.contract.servers.claim import claim_patch
 from ironbell.kube.decision import Action, Emit, Fields, MergePatch
 from ironbell.provisioner.claims_from import remedy, unrestricted
 from ironbell.provisioner.deferral import is_reserved_for, reservation_of
@@ -59,7 +59,7 @@ def claim(draft: Draft) -> Step:
         end, in_s = _end_reservation(draft, max(0, ahead))
         return draft.waits(WAITING_FOR_HARDWARE, message, *end, after_s=min(LOOK_AGAIN_S, in_s or LOOK_AGAIN_S))
     message = _claimed(verdict(wished, hardware, state.silent_bmcs))
-    write = take(hardware, owner.claimant, since=owner.annotations.get(WANTED_SINCE, ""))
+    write = claim_patch(hardware, owner.claimant, since=owner.annotations.get(WANTED_SINCE, ""))
     return draft.writes(write, owner.event("HardwareClaimed", message), _unrestricted(draft, hardware))
 
 

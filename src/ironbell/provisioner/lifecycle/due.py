@@ -30,7 +30,7 @@ from ironbell.contract.owners import owner_reference
 from ironbell.contract.servers.claim import HELD, WIPED, claim_of, release
 from ironbell.contract.servers.directory import AGENT_TIMEOUT, KEEP_DISKS
 from ironbell.contract.servers.racks import INSTALLS_PER_RACK
-from ironbell.contract.servers.restored import why_held
+from ironbell.contract.servers.restored import hold_reason
 from ironbell.contract.servers.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
 from ironbell.kube.decision import DONE, Action, Decision, Fields, Key, create, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
@@ -208,7 +208,7 @@ class WipeDueReconciler:
     def decide(self, observed: DueObserved, now: datetime) -> Decision:
         hardware = observed.hardware
         due = wipe_due(hardware)
-        if (unsure := why_held(hardware)) is not None:
+        if (unsure := hold_reason(hardware)) is not None:
             return wait("HardwareNotConfirmed", unsure) if due is not None else DONE
         if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
             return DONE

@@ -17,7 +17,7 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow
 from ironbell.contract.servers.claim import HELD, release
-from ironbell.contract.servers.restored import why_held
+from ironbell.contract.servers.restored import hold_reason
 from ironbell.contract.servers.wipe_due import wipe_due
 from ironbell.kube.decision import Action, create, delete
 from ironbell.kube.finalizers import is_deleting
@@ -59,7 +59,7 @@ def release_server(draft: Draft) -> Step:
         return draft.waits("CleaningUp", "what a remediation made goes", *deletions([cycle]))
     if hardware is None:
         return _let_go(draft)
-    if (unsure := why_held(hardware)) is not None:
+    if (unsure := hold_reason(hardware)) is not None:
         return draft.waits("HardwareNotConfirmed", unsure)
     held = hardware.metadata.annotations.get(HELD)
     certificate = certificate_of(owner.uid, hardware)

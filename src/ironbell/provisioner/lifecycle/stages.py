@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ironbell.contract.servers.claim import HELD, release
-from ironbell.contract.servers.restored import Restored, restored, why_held
+from ironbell.contract.servers.restored import Restored, hold_reason, restored
 from ironbell.kube.decision import Need
 from ironbell.provisioner.lifecycle import booting
 from ironbell.provisioner.lifecycle.bmc_health import report_health
@@ -92,7 +92,7 @@ def _with_server(draft: Draft) -> Step:
 def _restored(draft: Draft, record: Restored) -> Step:
     """Nothing is done to the server before it is known that the owner still has it."""
     hardware, node, asked = draft.state.hardware, draft.wish.node, confirming_query(draft.wish.node)
-    message = why_held(hardware) or "" if hardware is not None else ""
+    message = hold_reason(hardware) or "" if hardware is not None else ""
     if not draft.owner.status.is_ready:
         return draft.waits("HardwareNotConfirmed", message)
     draft.note(READY, True, "Ready", message)

@@ -21,7 +21,7 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.codec import goyaml
 from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
-from ironbell.contract.servers.claim import HELD, PHASE, WIPED, ServerPhase, shown
+from ironbell.contract.servers.claim import HELD, PHASE, WIPED, ServerPhase, phase_annotation
 from ironbell.contract.servers.directory import AGENT_TIMEOUT, ERROR, KEEP_VARIABLE
 from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue, wipe_due
 from ironbell.kube.decision import Action, Fields, create, delete, patch
@@ -245,7 +245,7 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
 
 def _show_wiping(hardware: Hardware) -> Action | None:
     """Have tables show that the server is being wiped."""
-    annotations = shown(hardware, ServerPhase.WIPING)
+    annotations = phase_annotation(hardware, ServerPhase.WIPING)
     if hardware.metadata.annotations.get(PHASE) == annotations.get(PHASE):
         return None
     return patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
@@ -318,7 +318,7 @@ def _certify(
     )
     annotations: dict[str, Any] = {
         WIPED: msgspec.json.encode(certificate).decode(),
-        **shown(hardware, ServerPhase.IN_USE),
+        **phase_annotation(hardware, ServerPhase.IN_USE),
     }
     due = _due(draft, hardware, wiped=wiped, was_written=was_written)
     if due is not None or WIPE_DUE in hardware.metadata.annotations:

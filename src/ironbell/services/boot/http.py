@@ -84,7 +84,7 @@ class BootHttp:
         machine = f"{match.hardware.metadata.name} ({plan.mac})"
         refusal = ""
         if self.tokens is not None and request.method == "GET":
-            plan, refusal = await self._with_token(self.tokens, plan, match, asker=request.remote or "")
+            plan, refusal = await self._with_token(self.tokens, plan, match, peer=request.remote or "")
         if refusal:
             self._observe(match, BootStage.PROBLEM, refusal)
             _served.labels("script", "refused").inc()
@@ -99,19 +99,19 @@ class BootHttp:
         return _script(body)
 
     async def _with_token(
-        self, tokens: BootTokens, plan: NetbootPlan, match: Match, *, asker: str
+        self, tokens: BootTokens, plan: NetbootPlan, match: Match, *, peer: str
     ) -> tuple[NetbootPlan, str]:
         """The plan with the token of this boot in it, and why there is none where there should be one."""
         if not isinstance(plan.target, InMemoryOs):
             return plan, ""
         try:
-            issued = await tokens.issue(match.hardware, asker=asker)
+            issued = await tokens.issue(match.hardware, peer=peer)
         except ApiError as error:
             _log.warning("boot token not made", hardware="/".join(match.hardware.key), why=error.message)
             raise web.HTTPServiceUnavailable(text="the boot's token could not be made; ask again\n") from error
         if issued.stranger:
             _served.labels("script", "stranger").inc()
-            self.rejections.log(asker, "boot script not given", who=plan.mac, why=issued.stranger)
+            self.rejections.log(peer, "boot script not given", who=plan.mac, why=issued.stranger)
             raise web.HTTPForbidden(text="the script of this boot is for the machine's own address\n")
         if not issued.token:
             return plan, issued.refusal

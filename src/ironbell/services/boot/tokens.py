@@ -16,7 +16,7 @@ from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.randomness import Randomness
 from ironbell.contract.servers import boot_token
-from ironbell.contract.servers.boot_token import Refuse
+from ironbell.contract.servers.boot_token import Reject
 from ironbell.contract.servers.identity import address_objection
 
 _CALL_S = 10.0
@@ -48,7 +48,7 @@ class BootTokens:
     """Whether a token is for the address alone that the Hardware has, as where we are who gives addresses: otherwise
     anybody takes a machine's token, or its boot, by asking for its script first."""
 
-    async def issue(self, hardware: Hardware, *, asker: str) -> Issued:
+    async def issue(self, hardware: Hardware, *, peer: str) -> Issued:
         """A token for the first who asks in this boot.
 
         Raises:
@@ -58,15 +58,15 @@ class BootTokens:
         for _ in range(_TRIES):
             stored = await self._read(*key)
             now = rfc3339(self.clock.now())
-            decision = boot_token.decide(stored, asker=asker, now=now, marked_only=self.marked_only)
+            decision = boot_token.decide(stored, peer=peer, now=now, marked_only=self.marked_only)
             if decision is None:
                 return Issued()
-            if self.compares_addresses and (why := address_objection(stored, asker, ())) is not None:
+            if self.compares_addresses and (why := address_objection(stored, peer, ())) is not None:
                 return Issued(stranger=why)
             token = ""
-            if isinstance(decision, Refuse):
+            if isinstance(decision, Reject):
                 if decision.record is None:
-                    return Issued(refusal=decision.why)
+                    return Issued(refusal=decision.reason)
                 record = decision.record
             else:
                 token = self.randomness.token_bytes(boot_token.TOKEN_BYTES).hex()

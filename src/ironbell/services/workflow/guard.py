@@ -10,7 +10,7 @@ from __future__ import annotations
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.contract.servers.directory import KEEP_DISKS, Ambiguous, Attribute, HardwareDirectory, Match
-from ironbell.contract.servers.restored import why_held
+from ironbell.contract.servers.restored import hold_reason
 from ironbell.provisioner.keeping import kept_disks
 from ironbell.provisioner.permission import hold_objection, workflow_objection
 
@@ -33,7 +33,7 @@ def objection(
         return f"Hardware {name} of the Workflow does not exist, so nobody knows which machine is meant"
     if ANNOTATION_DISABLED in hardware.metadata.annotations:
         return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
-    if (held := why_held(hardware)) is not None:
+    if (held := hold_reason(hardware)) is not None:
         return held
     if (held := hold_objection(hardware, workflow)) is not None:
         return held
@@ -42,7 +42,7 @@ def objection(
         hardware, name = another, own
         if ANNOTATION_DISABLED in hardware.metadata.annotations:
             return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
-        if (held := why_held(hardware)) is not None:
+        if (held := hold_reason(hardware)) is not None:
             return held
     if workflow.status.state != WorkflowState.RUNNING and (why := workflow_objection(hardware, [agent_id])) is not None:
         return why

@@ -8,7 +8,7 @@ import pytest
 
 from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression, expression_type
 from ironbell.codec.cel.types import DYN
-from ironbell.codec.cel.values.messages import PATCH_TYPES, Made
+from ironbell.codec.cel.values.messages import PATCH_TYPES, MessageValue
 
 KNOWN = ("object", PATCH_TYPES)
 
@@ -44,7 +44,7 @@ def test_made(text: str, type_: str, value: Any) -> None:
 
 def test_what_is_made_has_its_type_s_name() -> None:
     found = made("Object{spec: Object.spec{}}")
-    assert isinstance(found, Made)
+    assert isinstance(found, MessageValue)
     assert (found.type_name, found["spec"].type_name) == ("Object", "Object.spec")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.contract.admission_lookups import Found
+from ironbell.contract.admission_lookups import LookupResults
 from ironbell.controllers.capi.admission import ipaddress
 
 POOL = {"apiGroup": "pools.test", "kind": "Pool", "name": "p"}
@@ -42,6 +42,6 @@ def test_what_was_given_stays() -> None:
 @pytest.mark.parametrize(("claimed", "is_refused"), [(POOL, False), ({**POOL, "name": "q"}, True), (None, False)])
 def test_an_address_comes_from_the_pool_that_was_asked(claimed: dict[str, Any] | None, *, is_refused: bool) -> None:
     review = ipaddress.INFORMED.review
-    [wanted] = ipaddress.INFORMED.wanted_to_review(address(), None)
-    found = Found({wanted: [] if claimed is None else [{"spec": {"poolRef": claimed}}]})
+    [wanted] = ipaddress.INFORMED.lookups_for_review(address(), None)
+    found = LookupResults({wanted: [] if claimed is None else [{"spec": {"poolRef": claimed}}]})
     assert [one.path for one in review(address(), None, found).problems] == (["spec.poolRef"] if is_refused else [])

@@ -421,7 +421,7 @@ def test_names_follow_a_naming_template() -> None:
 )
 def test_what_cannot_be_made_is_told_until_it_can(kind: Kind[Any], reason: str) -> None:
     world, machine_set = scene(1)
-    world.api.refusals[kind.collection] = Invalid("admission webhook denied it")
+    world.api.create_errors[kind.collection] = Invalid("admission webhook denied it")
     world.settle(SETS, horizon_s=30)
     up = scaling_up(world, machine_set)
     lines = up.message.split("\n")
@@ -434,7 +434,7 @@ def test_what_cannot_be_made_is_told_until_it_can(kind: Kind[Any], reason: str) 
     version = world.api.version
     world.settle(SETS)
     assert world.api.version == version
-    del world.api.refusals[kind.collection]
+    del world.api.create_errors[kind.collection]
     world.settle(SETS, horizon_s=30)
     assert len(names(world)) == 1
     assert scaling_up(world, machine_set).message == ""

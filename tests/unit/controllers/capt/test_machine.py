@@ -23,7 +23,7 @@ from ironbell.contract.servers.claim import (
     WITHDRAWN,
     Claimant,
     claim_of,
-    take,
+    claim_patch,
 )
 from ironbell.contract.servers.directory import AGENT_TIMEOUT, agent_id
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
@@ -170,7 +170,7 @@ def test_what_a_former_owner_left_is_gone_with_the_claim() -> None:
     world = scene(Engine(""))
     left = {"metadata": {"annotations": {WIPED: "{}", USER_DATA_OF: "default/old 1"}}, "spec": {"userData": "#old"}}
     world.change(HARDWARE, hardware(world), left)
-    claim = take(hardware(world), Claimant("TinkerbellMachine", "default", "m", "u"), since="now")
+    claim = claim_patch(hardware(world), Claimant("TinkerbellMachine", "default", "m", "u"), since="now")
     assert claim.body["spec"] == {"userData": None}, "in the same write: nobody reads it under the new owner's name"
     add_machine(world)
     world.settle(MACHINES)
@@ -531,7 +531,9 @@ def test_what_was_taken_twice_is_given_back() -> None:
     obj = add_machine(world)
     world.settle(MACHINES)
     assert get(world).spec.hardware_name == "s0"
-    late = take(hardware(world, "s1"), Claimant("TinkerbellMachine", "default", "m", obj.metadata.uid), since="x")
+    late = claim_patch(
+        hardware(world, "s1"), Claimant("TinkerbellMachine", "default", "m", obj.metadata.uid), since="x"
+    )
     world.change(HARDWARE, hardware(world, "s1"), late.body)
     world.settle(MACHINES)
     assert claim_of(hardware(world, "s1")) is None
@@ -543,7 +545,7 @@ def test_what_another_of_the_same_name_has_is_let_be() -> None:
     world = scene(Engine(), servers=2)
     add_machine(world)
     world.settle(MACHINES)
-    other = take(hardware(world, "s1"), Claimant("TinkerbellMachine", "default", "m", "another"), since="x")
+    other = claim_patch(hardware(world, "s1"), Claimant("TinkerbellMachine", "default", "m", "another"), since="x")
     world.change(HARDWARE, hardware(world, "s1"), other.body)
     world.settle(MACHINES)
     assert claim_of(hardware(world, "s1")) is not None

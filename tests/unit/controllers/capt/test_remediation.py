@@ -13,7 +13,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
-from ironbell.contract.servers.claim import HELD, Claimant, take
+from ironbell.contract.servers.claim import HELD, Claimant, claim_patch
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World, crash_check
@@ -105,7 +105,7 @@ def add(
     status = {"ready": ready, "conditions": [failed] if bootstrap else []}
     obj = world.add(TINKERBELL_MACHINE, {"metadata": metadata, "spec": names, "status": status})
     hardware = world.add(HARDWARE, server(f"s-{name}", spec=BMC if bmc else {}))
-    claim = take(hardware, Claimant("TinkerbellMachine", "default", name, obj.metadata.uid), since="x")
+    claim = claim_patch(hardware, Claimant("TinkerbellMachine", "default", name, obj.metadata.uid), since="x")
     world.change(HARDWARE, hardware, claim.body)
     if sick:
         reference = {"apiVersion": MACHINE.api_version, "kind": "Machine", "name": name, "uid": made.metadata.uid}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ironbell.api.bmc import MACHINE
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.base.labels import SelectorError
-from ironbell.contract.servers.claim import HELD, Claimant, claim_of, release, take
+from ironbell.contract.servers.claim import HELD, Claimant, claim_of, claim_patch, release
 from ironbell.controllers.capt.host import wish
 from ironbell.operations.why.candidates import candidates
 from ironbell.provisioner.health import INSTALL_FAILED, Severity, own_severity
@@ -293,7 +293,7 @@ def test_reasons_that_are_not_named_are_counted() -> None:
 
 def test_the_claim_is_one_locked_write_and_takes_off_what_a_former_owner_left() -> None:
     hardware = server("a", annotations={"v1alpha1.tinkerbell.org/provisioned": "true"}, finalizers=["keep"])
-    write = take(hardware, Claimant("TinkerbellMachine", "default", "m", "uid-m"), since="2026-01-01T00:00:00Z")
+    write = claim_patch(hardware, Claimant("TinkerbellMachine", "default", "m", "uid-m"), since="2026-01-01T00:00:00Z")
     assert write.resource_version == "1"
     metadata = write.body["metadata"]
     assert metadata["annotations"]["v1alpha1.tinkerbell.org/provisioned"] is None

@@ -9,7 +9,7 @@ import pytest
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.api.meta import to_builtin
-from ironbell.contract.admission_lookups import Found
+from ironbell.contract.admission_lookups import LookupResults
 from ironbell.controllers.ipam import admission
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.pools import PoolReconciler
@@ -111,10 +111,10 @@ def test_a_pool_that_cannot_be_is_refused(spec: dict[str, Any], said: str) -> No
 
 def reviewed(new: Any, old: Any) -> Any:
     rules = admission.INFORMED[0]
-    wanted = rules.wanted_to_review(new, old)
+    wanted = rules.lookups_for_review(new, old)
     reference = {"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "pool"}
     held = [{"spec": {"address": "192.0.2.10", "poolRef": reference}}]
-    return rules.review(new, old, Found(dict.fromkeys(wanted, held)))
+    return rules.review(new, old, LookupResults(dict.fromkeys(wanted, held)))
 
 
 def test_a_pool_must_not_lose_what_it_has_given() -> None:
@@ -126,4 +126,4 @@ def test_a_pool_must_not_lose_what_it_has_given() -> None:
     skips = pool()
     skips["metadata"]["annotations"] = {"ipam.cluster.x-k8s.io/skip-validate-delete-webhook": ""}
     assert not reviewed(None, skips).forbidden
-    assert not admission.INFORMED[0].wanted_to_review(pool(), pool()), "a change of its status looks at nothing else"
+    assert not admission.INFORMED[0].lookups_for_review(pool(), pool()), "a change of its status looks at nothing else"

@@ -94,4 +94,4 @@ def test_most_of_what_is_written_to_a_bmc_concerns_no_hardware(old: Any, new: An
     assert watch.relevant is not None
     assert watch.relevant(*machines) is matters
     assert watch.delay_s >= 10
-    assert watch.tells
+    assert watch.reporting

@@ -37,7 +37,7 @@ def replica(api: MemoryApi) -> BootTokens:
 
 async def test_a_token_is_stored_as_digests_before_it_is_given_out():
     api = await an_api("wf")
-    issued = await replica(api).issue(await stored(api), asker="192.0.2.10")
+    issued = await replica(api).issue(await stored(api), peer="192.0.2.10")
     assert len(issued.token) == 64
     hardware = await stored(api)
     assert boot_token.agent_objection(hardware, "wf", issued.token, SystemClock().now()) is None
@@ -46,13 +46,13 @@ async def test_a_token_is_stored_as_digests_before_it_is_given_out():
 
 async def test_no_token_where_no_workflow_wants_the_boot():
     api = await an_api("")
-    assert await replica(api).issue(await stored(api), asker="192.0.2.10") == Issued()
+    assert await replica(api).issue(await stored(api), peer="192.0.2.10") == Issued()
 
 
 async def test_of_many_who_ask_at_once_at_most_one_gets_a_token_and_it_is_revoked():
     api = await an_api("wf")
     known = await stored(api)
-    answers = await asyncio.gather(*(replica(api).issue(known, asker=f"192.0.2.{n}") for n in range(20)))
+    answers = await asyncio.gather(*(replica(api).issue(known, peer=f"192.0.2.{n}") for n in range(20)))
     given = [one.token for one in answers if one.token]
     assert len(given) == 1
     assert sum(1 for one in answers if one.refusal) == 19
@@ -64,4 +64,4 @@ async def test_nothing_is_given_out_when_nothing_could_be_stored():
     known = await stored(api)
     await api.delete(HARDWARE.collection, "ns", "m1")
     with pytest.raises(NotFound):
-        await replica(api).issue(known, asker="192.0.2.10")
+        await replica(api).issue(known, peer="192.0.2.10")

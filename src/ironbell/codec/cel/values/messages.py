@@ -27,7 +27,7 @@ _PATCH_FIELDS: Final[dict[str, Type]] = {"op": STRING, "path": STRING, "from": S
 Step = Callable[[dict[str, Any]], Any]
 
 
-class Made(dict[str, Any]):
+class MessageValue(dict[str, Any]):
     """An object or a patch that an expression made."""
 
     def __init__(self, type_name: str, fields: Mapping[str, Any]) -> None:
@@ -80,7 +80,7 @@ def maker(node: syntax.Message, compiled: Callable[[syntax.Node], Step]) -> Step
     """A closure that makes an object or a patch. Optional fields that hold nothing are left out."""
     fields = tuple((field.name, field.optional, compiled(field.value)) for field in node.fields)
 
-    def make(scope: dict[str, Any]) -> Made:
+    def make(scope: dict[str, Any]) -> MessageValue:
         made: dict[str, Any] = {}
         for name, is_optional, step in fields:
             value = step(scope)
@@ -93,7 +93,7 @@ def maker(node: syntax.Message, compiled: Callable[[syntax.Node], Step]) -> Step
             if node.name == "JSONPatch" and name != "value" and not isinstance(value, str):
                 raise CelError(f"unexpected type {type_name(value)} for JSONPatchType '{name}' field")
             made[name] = value
-        return Made(node.name, made)
+        return MessageValue(node.name, made)
 
     return make
 

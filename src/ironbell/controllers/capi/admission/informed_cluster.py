@@ -21,13 +21,13 @@ from ironbell.api.cluster.names import (
 from ironbell.contract.admission import FieldProblem, forbidden, invalid
 from ironbell.contract.admission_lookups import (
     ACCEPTED,
-    Found,
+    AdmissionResponse,
     InformedAdmission,
-    ListWanted,
-    ObjectWanted,
-    ReferredWanted,
-    Verdict,
-    Wanted,
+    ListLookup,
+    Lookup,
+    LookupResults,
+    ObjectLookup,
+    ReferenceLookup,
 )
 from ironbell.controllers.capi.admission.checks import at
 from ironbell.controllers.capi.admission.classes.clusterclass import compatibility_problems
@@ -49,16 +49,16 @@ _CLASS_PATH = f"{ROOT}.classRef"
 def cluster_admission(schemas: Schemas) -> InformedAdmission:
     """Admission of Clusters; `schemas` reads the schemas of variables."""
 
-    def default(new: Fields, old: Fields | None, objects: Found) -> Fields:
+    def default(new: Fields, old: Fields | None, objects: LookupResults) -> Fields:
         if not _needs_review(new, old):
             return new
-        class_ = objects.one(_class_lookup(new))
+        class_ = objects.get(_class_lookup(new))
         return new if class_ is None or not is_reconciled(class_) else with_variables(new, class_, schemas)
 
-    def review(new: Fields | None, old: Fields | None, objects: Found) -> Verdict:
+    def review(new: Fields | None, old: Fields | None, objects: LookupResults) -> AdmissionResponse:
         if new is None or not _needs_review(new, old):
             return ACCEPTED
-        class_ = objects.one(_class_lookup(new))
+        class_ = objects.get(_class_lookup(new))
         problems: list[FieldProblem] = []
         if class_ is not None:
             problems += class_problems(new, class_)
@@ -66,7 +66,7 @@ def cluster_admission(schemas: Schemas) -> InformedAdmission:
                 problems += variable_problems(new, old, class_, schemas)
         if old is not None:
             problems += _change_problems(new, old, class_, objects)
-        return Verdict(problems, list(_warnings(new, old, class_)))
+        return AdmissionResponse(problems, list(_warnings(new, old, class_)))
 
     return InformedAdmission(CLUSTER, review, _lookups_for_review, default, _lookups_for_defaults)
 
@@ -77,23 +77,23 @@ def _needs_review(new: Fields, old: Fields | None) -> bool:
     return old is None or at(old, "spec", "topology") != at(new, "spec", "topology")
 
 
-def _class_lookup(cluster: Fields) -> ObjectWanted:
+def _class_lookup(cluster: Fields) -> ObjectLookup:
     """Lookup of the class, once its variables are ready: it may have been written a moment ago."""
-    return ObjectWanted(CLUSTER_CLASS, *class_key(cluster), until=is_reconciled)
+    return ObjectLookup(CLUSTER_CLASS, *class_key(cluster), until=is_reconciled)
 
 
-def _old_class_lookup(cluster: Fields) -> ObjectWanted:
-    return ObjectWanted(CLUSTER_CLASS, *class_key(cluster))
+def _old_class_lookup(cluster: Fields) -> ObjectLookup:
+    return ObjectLookup(CLUSTER_CLASS, *class_key(cluster))
 
 
-def _lookups_for_defaults(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+def _lookups_for_defaults(new: Fields | None, old: Fields | None) -> Sequence[Lookup]:
     return [_class_lookup(new)] if new is not None and _needs_review(new, old) else []
 
 
-def _lookups_for_review(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+def _lookups_for_review(new: Fields | None, old: Fields | None) -> Sequence[Lookup]:
     if new is None or not _needs_review(new, old):
         return []
-    lookups: list[Wanted] = [_class_lookup(new)]
+    lookups: list[Lookup] = [_class_lookup(new)]
     if old is None or not has_topology(old):
         return lookups
     if class_key(old) != class_key(new):
@@ -103,24 +103,24 @@ def _lookups_for_review(new: Fields | None, old: Fields | None) -> Sequence[Want
     return lookups
 
 
-def _control_plane(old: Fields) -> ReferredWanted:
+def _control_plane(old: Fields) -> ReferenceLookup:
     reference, namespace = at(old, "spec", "controlPlaneRef"), _namespace(old)
     parts = [str(at(reference, name) or "") for name in ("apiGroup", "kind", "name")]
-    return ReferredWanted(parts[0], parts[1], namespace, parts[2])
+    return ReferenceLookup(parts[0], parts[1], namespace, parts[2])
 
 
-def _workers(old: Fields) -> tuple[ListWanted, ListWanted, ListWanted]:
+def _workers(old: Fields) -> tuple[ListLookup, ListLookup, ListLookup]:
     labels = f"{LABEL_CLUSTER_NAME}={at(old, 'metadata', 'name')}"
     owned = f"{labels},{LABEL_TOPOLOGY_OWNED}"
     namespace = _namespace(old)
     return (
-        ListWanted(MACHINE_DEPLOYMENT, namespace, owned),
-        ListWanted(MACHINE_POOL, namespace, owned),
-        ListWanted(MACHINE, namespace, labels),
+        ListLookup(MACHINE_DEPLOYMENT, namespace, owned),
+        ListLookup(MACHINE_POOL, namespace, owned),
+        ListLookup(MACHINE, namespace, labels),
     )
 
 
-def _change_problems(new: Fields, old: Fields, class_: Fields | None, objects: Found) -> Iterator[FieldProblem]:
+def _change_problems(new: Fields, old: Fields, class_: Fields | None, objects: LookupResults) -> Iterator[FieldProblem]:
     name = "/".join(class_key(new))
     if class_ is None:
         yield invalid(_CLASS_PATH, name, f"ClusterClass {name} not found: create it, or name one that exists")
@@ -132,11 +132,11 @@ def _change_problems(new: Fields, old: Fields, class_: Fields | None, objects: F
         return
     if not _has_annotation(new, ANNOTATION_UNSAFE_VERSION):
         deployments, pools, machines = (objects.all(lookup) for lookup in _workers(old))
-        running = Running(objects.one(_control_plane(old)), deployments, pools, machines)
+        running = Running(objects.get(_control_plane(old)), deployments, pools, machines)
         leaps = bool(at(class_, "spec", "kubernetesVersions"))
         yield from version_problems(new, old, leaps=leaps, running=running)
     if class_key(old) != class_key(new):
-        old_class = objects.one(_old_class_lookup(old))
+        old_class = objects.get(_old_class_lookup(old))
         if old_class is None:
             old_name = "/".join(class_key(old))
             detail = (

@@ -11,7 +11,14 @@ from typing import Any, Final
 
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid, unchanged
-from ironbell.contract.admission_lookups import ACCEPTED, Found, InformedAdmission, ObjectWanted, Verdict, Wanted
+from ironbell.contract.admission_lookups import (
+    ACCEPTED,
+    AdmissionResponse,
+    InformedAdmission,
+    Lookup,
+    LookupResults,
+    ObjectLookup,
+)
 from ironbell.controllers.capi.admission.checks import at
 from ironbell.kube.decision import Fields
 
@@ -53,19 +60,19 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _claim_lookup(address: Fields) -> ObjectWanted:
+def _claim_lookup(address: Fields) -> ObjectLookup:
     namespace = str(at(address, "metadata", "namespace") or "")
-    return ObjectWanted(IP_ADDRESS_CLAIM, namespace, str(at(address, "spec", "claimRef", "name") or ""))
+    return ObjectLookup(IP_ADDRESS_CLAIM, namespace, str(at(address, "spec", "claimRef", "name") or ""))
 
 
-def _lookups(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+def _lookups(new: Fields | None, old: Fields | None) -> Sequence[Lookup]:
     return [_claim_lookup(new)] if new is not None and old is None else []
 
 
-def _review(new: Fields | None, old: Fields | None, objects: Found) -> Verdict:
+def _review(new: Fields | None, old: Fields | None, objects: LookupResults) -> AdmissionResponse:
     if new is None or old is not None:
         return ACCEPTED
-    claim = objects.one(_claim_lookup(new))
+    claim = objects.get(_claim_lookup(new))
     pool, claimed = at(new, "spec", "poolRef"), at(claim, "spec", "poolRef")
     if claim is None or all(at(pool, name) == at(claimed, name) for name in _POOL):
         return ACCEPTED
@@ -73,7 +80,7 @@ def _review(new: Fields | None, old: Fields | None, objects: Found) -> Verdict:
         "the referenced pool is different from the pool referenced by the claim this address should fulfill:"
         f" {at(claimed, 'kind')} {at(claimed, 'name')}"
     )
-    return Verdict([invalid("spec.poolRef", pool, detail)])
+    return AdmissionResponse([invalid("spec.poolRef", pool, detail)])
 
 
 ADMISSION: Final = Admission(IP_ADDRESS, unchanged, validate)

@@ -15,7 +15,7 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.clusters.controlplane import ControlPlane
 from ironbell.contract.clusters.external import External, State
 from ironbell.contract.clusters.infrastructure import InfrastructureCluster
-from ironbell.contract.clusters.machine_causes import cause_lines, said_once
+from ironbell.contract.clusters.machine_causes import cause_lines, without_repeated_causes
 from ironbell.contract.clusters.paused import paused_condition
 from ironbell.contract.conditions import Fallback, Owned, Priority, Reasons, conditions_of, mirror, owned, summary
 from ironbell.contract.conditions.merge import priority_by_polarity
@@ -96,7 +96,7 @@ def available_condition(observed: Observed, held: Sequence[Condition]) -> Condit
         ignore_if_missing=() if observed.has_topology else ("TopologyReconciled",),
         reason=Reasons("NotAvailable", "AvailableUnknown", "Available"),
         priority=priority,
-        transform=said_once,
+        transform=without_repeated_causes,
     )
 
 
@@ -109,7 +109,7 @@ def infrastructure_ready(observed: Observed) -> Condition:
     was_provisioned = bool(observed.cluster.status.initialization.infrastructure_provisioned)
     if external is None:
         return _without_reference(observed, name, Fallback("True", "Ready"))
-    if external.is_found:
+    if external.exists:
         cluster = InfrastructureCluster.of(external)
         return _mirrored(
             external,
@@ -132,7 +132,7 @@ def control_plane_available(observed: Observed) -> Condition:
         reasons = ("Available", "NotAvailable")
         fallback = Fallback("True" if initialized else "False", reasons[0 if initialized else 1], message)
         return _without_reference(observed, name, fallback)
-    if external.is_found:
+    if external.exists:
         plane = ControlPlane.of(external)
         reasons = ("Available", "NotAvailable")
         return _mirrored(external, "Available", name, plane.initialized_field, once or plane.initialized, reasons)
@@ -159,7 +159,7 @@ def _without_reference(observed: Observed, name: str, otherwise: Fallback) -> Co
 def _mirrored(
     external: External, source: str, target: str, field: str, is_true: bool, reasons: tuple[str, str]
 ) -> Condition:
-    _kind, obj = external.found
+    _kind, obj = external.kind_and_object
     fallback = ready_fallback(is_true, external.reference.kind, field, reasons=reasons)
     if is_true:
         fallback = Fallback(fallback.status, fallback.reason)
@@ -223,7 +223,7 @@ def _initialized(observed: Observed) -> Condition | None:
             return Condition(type=name, status="True", reason="Initialized", message="")
         message = "Waiting for the first control plane machine to have status.nodeRef set"
         return Condition(type=name, status="False", reason="NotInitialized", message=message)
-    if not external.is_found:
+    if not external.exists:
         if external.state is not State.MISSING:
             return Condition(type=name, status="Unknown", reason="InternalError", message=str(external))
         message = f"{external.reference.kind} does not exist"
@@ -243,7 +243,7 @@ def _workers_available(observed: Observed) -> Condition:
 
 def _under_way(observed: Observed, name: str) -> Condition:
     external = observed.control_plane
-    if external is not None and not external.is_found and external.state is not State.MISSING:
+    if external is not None and not external.exists and external.state is not State.MISSING:
         return Condition(type=name, status="Unknown", reason="InternalError", message=str(external))
     return under_way([*_reporting_control_plane(external, name), *_sets(observed, name)], name)
 

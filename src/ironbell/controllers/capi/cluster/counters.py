@@ -71,7 +71,7 @@ def control_plane(observed: Observed) -> Sums:
     external = observed.control_plane
     if external is None and not observed.has_topology:
         sums.add_machines(observed.descendants.control_plane_machines)
-    elif external is not None and external.is_found:
+    elif external is not None and external.exists:
         plane = ControlPlane.of(external)
         sums.add(
             plane.replicas,

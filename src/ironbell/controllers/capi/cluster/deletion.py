@@ -62,9 +62,9 @@ def _deletion_of(external: External, reason: str) -> Step | None:
     if external.is_missing:
         return None
     kind = external.reference.kind
-    if not external.is_found:
+    if not external.exists:
         return Step("InternalError", str(external))
-    external_kind, obj = external.found
+    external_kind, obj = external.kind_and_object
     doomed = () if external.is_deleting else (delete(external_kind, obj),)
     return Step(reason, f"Waiting for {kind} to be deleted", doomed)
 

@@ -86,7 +86,7 @@ def message(cluster: Cluster, owner: Cluster) -> str:
 def _announced(infrastructure: External | None, control_plane: External | None) -> str:
     """The endpoint that a provider reports and that the Cluster does not have yet."""
     for external, reader in ((infrastructure, InfrastructureCluster), (control_plane, ControlPlane)):
-        if external is not None and external.is_found:
+        if external is not None and external.exists:
             endpoint = reader.of(external).endpoint
             if place := _place(endpoint.host, endpoint.port):
                 return place

@@ -16,7 +16,7 @@ from ironbell.api.client import Api
 from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import OwnerReference
 from ironbell.base.clock import Clock
-from ironbell.contract.clusters.kubeconfig import make_kubeconfig
+from ironbell.contract.clusters.kubeconfig import create_kubeconfig
 from ironbell.contract.clusters.secrets import Purpose, key_pair_of, kubeconfig_secret, secret_name
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.kube.decision import Action, Key, create
@@ -57,6 +57,6 @@ class KubeconfigCreator:
         body = await self._api.get(SECRET.collection, namespace, secret_name(name, Purpose.CLUSTER_CA))
         pair = key_pair_of(SECRET.decode(body))
         kubeconfig = await asyncio.to_thread(
-            make_kubeconfig, name, arguments.server, pair, self._algorithm, self._clock.now()
+            create_kubeconfig, name, arguments.server, pair, self._algorithm, self._clock.now()
         )
         return [create(SECRET, kubeconfig_secret(arguments.cluster, kubeconfig, arguments.owner))]

@@ -15,7 +15,7 @@ from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.external import External, read_reference
 from ironbell.contract.clusters.machine_causes import POWERED_ON
 from ironbell.contract.clusters.references import NoSuchKindError, resolve
 from ironbell.contract.clusters.secrets import Purpose, secret_name
@@ -44,8 +44,8 @@ _CONTROL_PLANE_REPORTS: Final = frozenset(
         *("unavailableReplicas", "selector", "observedGeneration"),
     }
 )
-OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, tells=True)
-PROVIDERS: Final = Changes(urgent=actionable(reports=_CONTROL_PLANE_REPORTS), delay_s=ROLL_UP_S, tells=True)
+OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, reporting=True)
+PROVIDERS: Final = Changes(urgent=actionable(reports=_CONTROL_PLANE_REPORTS), delay_s=ROLL_UP_S, reporting=True)
 """A control plane reports much of its progress, which is counted here."""
 TEMPLATE_KINDS: Final[Index[KindDefinition]] = Index(KIND_DEFINITION, "capi-template-kind", _template_keys)
 
@@ -114,8 +114,8 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     alone = not plane.name
     kubeconfig, authority = secret_name(key[1], Purpose.KUBECONFIG), secret_name(key[1], Purpose.CLUSTER_CA)
     templates, unlisted = _templates(cache, cluster) if is_deleting(cluster) else ((), "")
-    infrastructure_object = look_up(cache, infrastructure, namespace) if infrastructure.name else None
-    plane_object = look_up(cache, plane, namespace) if plane.name else None
+    infrastructure_object = read_reference(cache, infrastructure, namespace) if infrastructure.name else None
+    plane_object = read_reference(cache, plane, namespace) if plane.name else None
     return Observed(
         cluster,
         descendants(cache, cluster),

@@ -74,9 +74,9 @@ class ClusterReconciler:
                 for kind in (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
             ),
             Watch(MACHINE, of_member, is_first_node),
-            Watch(MACHINE, of_member, changed(counted), delay_s=ROLL_UP_S, tells=True),
+            Watch(MACHINE, of_member, changed(counted), delay_s=ROLL_UP_S, reporting=True),
             *(
-                Watch(kind, of_member, delay_s=ROLL_UP_S, tells=True)
+                Watch(kind, of_member, delay_s=ROLL_UP_S, reporting=True)
                 for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
             ),
             Watch(CLUSTER, endpoint.waiting, endpoint.is_released),
@@ -169,7 +169,7 @@ def _waiting(observed: Observed, reached: Progress) -> Waiting | None:
     ):
         if reason := lost(external, once=once, flag=flag):
             return Waiting("ReferencedObjectDeleted", reason)
-        if external is not None and not external.is_found:
+        if external is not None and not external.exists:
             return Waiting("ReferencedObjectMissing", str(external))
     if observed.has_topology and observed.infrastructure is None:
         return Waiting("WaitingForTopology", "the topology has not created the cluster's objects yet")

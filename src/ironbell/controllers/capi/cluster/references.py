@@ -65,7 +65,7 @@ def is_unfounded(observed: Observed) -> bool:
     external, state = observed.control_plane, observed.connection.value if observed.connection is not None else None
     if not observed.cluster.status.initialization.control_plane_initialized or state is None:
         return False
-    if external is None or not external.is_found or external.is_deleting:
+    if external is None or not external.exists or external.is_deleting:
         return False
     plane = ControlPlane.of(external)
     if (
@@ -82,9 +82,9 @@ def claimed(observed: Observed) -> Iterator[Action | None]:
     """Set the Cluster as owner of the objects that it refers to, and its label on them."""
     cluster = observed.cluster
     for external in (observed.infrastructure, observed.control_plane):
-        if external is None or not external.is_found or (external.is_deleting and is_deleting(cluster)):
+        if external is None or not external.exists or (external.is_deleting and is_deleting(cluster)):
             continue
-        kind, obj = external.found
+        kind, obj = external.kind_and_object
         reference = owner_reference(CLUSTER, cluster, controller=observed.has_topology)
         change = owners_patch(kind, obj, with_owner(obj.metadata.owner_references, reference))
         if obj.metadata.labels.get(LABEL_CLUSTER_NAME) == cluster.metadata.name:
@@ -145,7 +145,7 @@ def _with_infrastructure(observed: Observed, known: Progress) -> Progress:
         # Only a topology sets the reference later.
         is_bare = not observed.has_topology and not deleting
         return replace(known, infrastructure_provisioned=known.infrastructure_provisioned or is_bare)
-    if not external.is_found or external.is_deleting:
+    if not external.exists or external.is_deleting:
         return known
     infrastructure = InfrastructureCluster.of(external)
     if not infrastructure.provisioned and not known.infrastructure_provisioned:
@@ -169,7 +169,7 @@ def _with_control_plane(observed: Observed, known: Progress) -> Progress:
             return known
         first = any(machine.status.node_ref.name for machine in observed.descendants.control_plane_machines)
         return replace(known, control_plane_initialized=known.control_plane_initialized or first)
-    if not external.is_found or external.is_deleting:
+    if not external.exists or external.is_deleting:
         return known
     plane = ControlPlane.of(external)
     if not plane.initialized and not known.control_plane_initialized:

@@ -94,14 +94,14 @@ def _legacy(observed: Observed, progress: Progress) -> Iterator[LegacyCondition 
         if progress.infrastructure_provisioned:
             yield legacy_true("InfrastructureReady")
     else:
-        provisioned = infrastructure.is_found and InfrastructureCluster.of(infrastructure).provisioned
+        provisioned = infrastructure.exists and InfrastructureCluster.of(infrastructure).provisioned
         yield _mirrored(observed, infrastructure, "InfrastructureReady", "WaitingForInfrastructure", fine=provisioned)
     if plane is not None:
-        initialized = plane.is_found and ControlPlane.of(plane).initialized
+        initialized = plane.exists and ControlPlane.of(plane).initialized
         yield _mirrored(observed, plane, "ControlPlaneReady", "WaitingForControlPlane", fine=initialized)
     if progress.control_plane_initialized:
         yield legacy_true("ControlPlaneInitialized")
-    elif plane is not None and plane.is_found and not plane.is_deleting:
+    elif plane is not None and plane.exists and not plane.is_deleting:
         message = "Waiting for control plane provider to indicate the control plane has been initialized"
         yield legacy_false("ControlPlaneInitialized", "WaitingForControlPlaneProviderInitialized", INFO, message)
     elif plane is None and not observed.has_topology and not is_deleting(observed.cluster):
@@ -126,13 +126,13 @@ def _failure(observed: Observed) -> Fields:
         (observed.infrastructure, InfrastructureCluster),
         (observed.control_plane, ControlPlane),
     ):
-        if external is None or not external.is_found:
+        if external is None or not external.exists:
             continue
         provider = reader.of(external)
         if provider.failure_reason:
             failure["failureReason"] = provider.failure_reason
         if provider.failure_message:
-            kind, obj = external.found
+            kind, obj = external.kind_and_object
             failure["failureMessage"] = (
                 f"Failure detected from referenced resource {kind.api_version}, Kind={kind.kind} with name"
                 f' "{obj.metadata.name}": {provider.failure_message}'

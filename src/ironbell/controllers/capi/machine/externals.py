@@ -38,7 +38,7 @@ def take_over(draft: Draft, external: External, cluster: Cluster) -> str:
 
     Returns the reason why that cannot be done; empty if it is done.
     """
-    _kind, obj = external.found
+    _kind, obj = external.kind_and_object
     references = [
         reference for reference in obj.metadata.owner_references if not _is_temporary(reference, draft.machine, cluster)
     ]
@@ -56,7 +56,7 @@ def record_failure(draft: Draft, external: External, reason: str, message: str) 
     """Copy a failure that a provider of the older contract reports."""
     if not reason and not message:
         return
-    _kind, obj = external.found
+    _kind, obj = external.kind_and_object
     failure = (
         f'Failure detected from referenced resource {obj.api_version}, Kind={obj.kind} with name "{obj.metadata.name}"'
     )
@@ -67,7 +67,7 @@ def record_failure(draft: Draft, external: External, reason: str, message: str) 
 
 
 def _change(external: External, owners: list[OwnerReference], cluster_name: str) -> MergePatch | None:
-    kind, obj = external.found
+    kind, obj = external.kind_and_object
     metadata: dict[str, object] = {}
     if owners != obj.metadata.owner_references:
         metadata["ownerReferences"] = to_builtin(owners)
@@ -91,7 +91,7 @@ def mirrored_legacy(
     external: External, target: str, *, is_true: bool, reason: str, severity: str
 ) -> LegacyCondition | None:
     """The v1beta1 condition that copies a provider's Ready, or reports a boolean of its contract."""
-    _kind, obj = external.found
+    _kind, obj = external.kind_and_object
     fallback = legacy_true(target) if is_true else legacy_false(target, reason, severity)
     return legacy_mirror(legacy_conditions(obj), target, fallback=fallback)
 
@@ -101,7 +101,7 @@ def reconcile_bootstrap(draft: Draft, observed: Observed, cluster: Cluster) -> N
     external = observed.bootstrap
     if external is None:
         return
-    if not external.is_found:
+    if not external.exists:
         if not (draft.is_deleting and external.is_missing):
             draft.wait("BootstrapConfigNotFound", str(external))
         return
@@ -146,7 +146,7 @@ _ADDRESS_TYPES: Final = frozenset(MachineAddressType)
 def reconcile_infrastructure(draft: Draft, observed: Observed, cluster: Cluster) -> None:
     """Bring the infrastructure forward. Once provisioned it stays so, whatever its provider reports later."""
     external = observed.infrastructure
-    if not external.is_found:
+    if not external.exists:
         _wait_for_infrastructure(draft, external)
         return
     draft.infrastructure_problem = take_over(draft, external, cluster)

@@ -134,7 +134,7 @@ def _sync(draft: Draft, observed: Observed, node: NodeView, query: NodeByProvide
     if node.deleting or draft.is_deleting:
         return
     external = observed.infrastructure
-    interruptible = external.is_found and InfrastructureMachine.of(external).interruptible
+    interruptible = external.exists and InfrastructureMachine.of(external).interruptible
     machine = replace(draft.machine, metadata=draft.metadata)
     labels = managed_labels(machine, synced, interruptible=interruptible)
     annotations = managed_annotations(machine, synced)
@@ -150,7 +150,7 @@ def _sync(draft: Draft, observed: Observed, node: NodeView, query: NodeByProvide
 
 def _legacy_health(draft: Draft, observed: Observed, node: NodeView) -> None:
     external = observed.infrastructure
-    if not external.is_found or external.is_deleting:
+    if not external.exists or external.is_deleting:
         draft.legacy_false(Legacy.NODE_HEALTHY, LegacyReason.DELETING, INFO)
         return
     status, message = legacy_health(node)

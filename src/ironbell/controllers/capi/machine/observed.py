@@ -16,7 +16,7 @@ from ironbell.api.cluster.machinedrainrule import MACHINE_DRAIN_RULE, MachineDra
 from ironbell.api.cluster.machineset import MACHINE_SET, MachineSet
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_CONTROL_PLANE, LABEL_DEPLOYMENT_NAME
 from ironbell.api.meta import Resource
-from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.external import External, read_reference
 from ironbell.contract.clusters.infrastructure import InfrastructureMachine
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import group_of
@@ -98,10 +98,10 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     if machine is None:
         return None
     namespace, spec = machine.metadata.namespace, machine.spec
-    infrastructure = look_up(cache, spec.infrastructure_ref, namespace)
+    infrastructure = read_reference(cache, spec.infrastructure_ref, namespace)
     machine_set = _owning_set(cache, machine)
     provider_id = spec.provider_id
-    if not provider_id and infrastructure.is_found:
+    if not provider_id and infrastructure.exists:
         provider_id = InfrastructureMachine.of(infrastructure).provider_id
     cluster = cache.get(CLUSTER, namespace, spec.cluster_name)
     at = cluster_at(machine, cluster)
@@ -109,7 +109,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         machine,
         cluster,
         infrastructure,
-        look_up(cache, spec.bootstrap.config_ref, namespace) if spec.bootstrap.config_ref.name else None,
+        read_reference(cache, spec.bootstrap.config_ref, namespace) if spec.bootstrap.config_ref.name else None,
         machine_set,
         _deployment(cache, machine_set),
         provider_id,
@@ -160,7 +160,7 @@ def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None, provider_
     at = cluster_at(machine, cluster)
     reference = cluster.spec.control_plane_ref if cluster is not None else None
     return Deletion(
-        look_up(cache, reference, namespace) if reference is not None and reference.name else None,
+        read_reference(cache, reference, namespace) if reference is not None and reference.name else None,
         len(cache.indexed(CONTROL_PLANE, cluster_key(machine))),
         tuple(cache.indexed(RULES, namespace)),
         cache.fact(NodeByName(at, node), PUSHED_S) if node else None,
@@ -192,8 +192,8 @@ def _of_template(owner: MachineSet | MachineDeployment) -> tuple[Any, ...]:
 ROLL_UP_S: Final = 1.0
 """Time for gathering conditions of providers' objects, and conditions that others set on a Machine."""
 _REPORTS: Final = frozenset({"phase", "last_updated", "observed_generation", "addresses", "node_info"})
-OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, tells=True)
-PROVIDERS: Final = Changes(urgent=actionable(), delay_s=ROLL_UP_S, tells=True)
+OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, reporting=True)
+PROVIDERS: Final = Changes(urgent=actionable(), delay_s=ROLL_UP_S, reporting=True)
 WATCHES: Final[Sequence[Watch[Any]]] = (
     DEFINITIONS,
     read_by(CLUSTER, relevant=changed(_of_cluster)),

@@ -244,7 +244,7 @@ def set_bootstrap_ready(draft: Draft, observed: Observed) -> None:
     name = external.reference.kind
     if draft.bootstrap_problem or external.state in (State.UNKNOWN, State.NO_SUCH_KIND):
         _unreadable(draft, kind, external, draft.bootstrap_problem)
-    elif external.is_found:
+    elif external.exists:
         _mirror(draft, kind, external, created, f"{name} status.initialization.dataSecretCreated is false")
     elif draft.is_deleting and created:
         draft.set(kind, "False", Reason.OBJECT_DELETED, f"{name} has been deleted")
@@ -259,7 +259,7 @@ def set_infrastructure_ready(draft: Draft, observed: Observed) -> None:
     name = external.reference.kind
     if draft.infrastructure_problem or external.state in (State.UNKNOWN, State.NO_SUCH_KIND):
         _unreadable(draft, kind, external, draft.infrastructure_problem)
-    elif external.is_found:
+    elif external.exists:
         _mirror(draft, kind, external, provisioned, f"{name} status.initialization.provisioned is false")
     elif provisioned:
         suffix = "" if draft.is_deleting else " while the Machine still exists"
@@ -274,8 +274,8 @@ def set_powered_on(draft: Draft, observed: Observed) -> None:
     Before the server is provisioned, and during its deletion, the provider itself powers it off and on.
     """
     kind, external = MachineCondition.POWERED_ON, observed.infrastructure
-    if external.is_found and draft.status.initialization.infrastructure_provisioned and not draft.is_deleting:
-        condition = find_condition(conditions_of(external.found[1]), kind)
+    if external.exists and draft.status.initialization.infrastructure_provisioned and not draft.is_deleting:
+        condition = find_condition(conditions_of(external.kind_and_object[1]), kind)
         if condition is not None and condition.status == "False":
             draft.put(condition)
             return
@@ -310,7 +310,7 @@ def _failure(observed: Observed) -> str:
 
 
 def _mirror(draft: Draft, kind: str, external: External, is_true: bool, otherwise: str) -> None:
-    _kind, obj = external.found
+    _kind, obj = external.kind_and_object
     fallback = Fallback("True", Reason.READY) if is_true else Fallback("False", Reason.NOT_READY, otherwise)
     condition = mirror(conditions_of(obj), _READY, target=kind, fallback=fallback)
     if condition.status == "True" and condition.reason == NO_REASON:

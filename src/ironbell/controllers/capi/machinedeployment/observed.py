@@ -11,7 +11,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.base.labels import SelectorError
-from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.external import External, read_reference
 from ironbell.contract.owners import controller_of, is_controlled_by
 from ironbell.contract.selectors import matches
 from ironbell.controllers.capi.indexes import (
@@ -41,7 +41,7 @@ class Observed:
     def has_templates(self) -> bool:
         """Return whether all templates of its Machines exist."""
         templates = (self.infrastructure, self.bootstrap)
-        return self.infrastructure is not None and all(t is None or t.is_found for t in templates)
+        return self.infrastructure is not None and all(t is None or t.exists for t in templates)
 
 
 def of_machine_set(machine_set: MachineSet, cache: Cache) -> Iterable[Key]:
@@ -93,6 +93,6 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         tuple(
             machine for machine_set in sets for machine in cache.indexed(MACHINES_BY_OWNER, machine_set.metadata.uid)
         ),
-        look_up(cache, spec.template.spec.infrastructure_ref, namespace),
-        look_up(cache, config, namespace) if config.name else None,
+        read_reference(cache, spec.template.spec.infrastructure_ref, namespace),
+        read_reference(cache, config, namespace) if config.name else None,
     )

@@ -154,7 +154,7 @@ def _rollout(
         missing = [
             template
             for template in (observed.infrastructure, observed.bootstrap)
-            if template is not None and not template.is_found
+            if template is not None and not template.exists
         ]
         waiting = Waiting("TemplateNotFound", "; ".join(map(str, missing)))
         plan = {}

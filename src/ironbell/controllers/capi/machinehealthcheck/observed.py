@@ -20,7 +20,7 @@ from ironbell.api.cluster.names import ANNOTATION_PAUSED, ANNOTATION_SKIP_REMEDI
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
 from ironbell.base.labels import SelectorError
-from ironbell.contract.clusters.external import External, look_up_version
+from ironbell.contract.clusters.external import External, read_version
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.selectors import compiled
 from ironbell.contract.templates import SUFFIX, cloned_kind
@@ -107,12 +107,10 @@ def _remediation(cache: Cache, check: MachineHealthCheck, machines: Sequence[Mac
     reference, namespace = check.spec.remediation.template_ref, check.metadata.namespace
     if not reference.name:
         return None
-    template = look_up_version(cache, reference.api_version, reference.kind, namespace, reference.name)
+    template = read_version(cache, reference.api_version, reference.kind, namespace, reference.name)
     of_requests = reference.kind.removesuffix(SUFFIX)
     requests = {
-        machine.metadata.name: look_up_version(
-            cache, reference.api_version, of_requests, namespace, machine.metadata.name
-        )
+        machine.metadata.name: read_version(cache, reference.api_version, of_requests, namespace, machine.metadata.name)
         for machine in machines
     }
     return Remediation(template, cloned_kind(cache, template), requests)

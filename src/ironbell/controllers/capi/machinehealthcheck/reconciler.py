@@ -156,7 +156,7 @@ def _status(
         condition = Condition(type=REMEDIATION_ALLOWED, status="False", reason=reason, message=limit.message)
         legacy = [legacy_false(REMEDIATION_ALLOWED, reason, WARNING, limit.message)]
     remediation = observed.remediation
-    if remediation is not None and not remediation.template.is_found and result.of(Health.UNHEALTHY):
+    if remediation is not None and not remediation.template.exists and result.of(Health.UNHEALTHY):
         legacy.append(
             legacy_false(TEMPLATE_AVAILABLE, "ExternalRemediationTemplateNotFound", ERROR, str(remediation.template))
         )

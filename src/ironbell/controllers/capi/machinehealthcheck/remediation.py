@@ -41,8 +41,8 @@ _NOT_REQUESTED: Final = (Reason.TEMPLATE_MISSING, Reason.REQUEST_CREATION_FAILED
 def healthy(machine: Machine, remediation: Remediation | None, now: datetime) -> Iterator[Action]:
     """Report that the Machine is healthy, and delete the request for its remediation."""
     request = _request(machine, remediation)
-    if request is not None and request.is_found and not request.is_deleting:
-        yield delete(*request.found)
+    if request is not None and request.exists and not request.is_deleting:
+        yield delete(*request.kind_and_object)
     if is_deleting(machine):
         return
     yield from _patched(machine, [_GOOD], [_LEGACY_GOOD], now)
@@ -103,11 +103,11 @@ def _request_to_controller(
 ) -> tuple[list[Action], list[Condition]]:
     """Create a request for an external controller, named like the Machine, so that there is never a second request."""
     request = _request(machine, remediation)
-    if request is not None and request.is_found:
+    if request is not None and request.exists:
         return [], _already_requested(machine)
     if request is None or request.state is not State.MISSING:
         return [], []
-    if not remediation.template.is_found:
+    if not remediation.template.exists:
         text = f"Error retrieving remediation template {remediation.template}"
         return [], [_not_remediated(Reason.TEMPLATE_MISSING, text)]
     if remediation.kind is None:

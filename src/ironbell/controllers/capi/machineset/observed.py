@@ -21,10 +21,10 @@ from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_DEPLOYMENT_NAME
 from ironbell.base.labels import SelectorError
 from ironbell.base.numbers import decimal
-from ironbell.contract.clusters.external import External, look_up
+from ironbell.contract.clusters.external import External, read_reference
 from ironbell.contract.clusters.generated_names import suffix
 from ironbell.contract.clusters.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
-from ironbell.contract.clusters.propagation import MACHINES_MADE
+from ironbell.contract.clusters.propagation import MACHINES_CREATED
 from ironbell.contract.clusters.references import ObjectReference, Reference
 from ironbell.contract.owners import controller_of
 from ironbell.contract.selectors import matches
@@ -159,9 +159,9 @@ def _with_references(cache: Cache, observed: Observed, cluster: Cluster) -> Obse
         observed.owner,
         machines,
         observed.orphans,
-        infrastructure=look_up(cache, template.infrastructure_ref, namespace),
-        bootstrap=look_up(cache, config, namespace) if config.name else None,
-        control_plane=look_up(cache, plane, namespace) if plane.name else None,
+        infrastructure=read_reference(cache, template.infrastructure_ref, namespace),
+        bootstrap=read_reference(cache, config, namespace) if config.name else None,
+        control_plane=read_reference(cache, plane, namespace) if plane.name else None,
         places=places,
         next_slot=next_slot,
         naming_problem=_naming_problem(machine_set),
@@ -169,8 +169,8 @@ def _with_references(cache: Cache, observed: Observed, cluster: Cluster) -> Obse
         attached=tuple(
             Attached(
                 machine,
-                look_up(cache, machine.spec.infrastructure_ref, namespace),
-                look_up(cache, machine.spec.bootstrap.config_ref, namespace)
+                read_reference(cache, machine.spec.infrastructure_ref, namespace),
+                read_reference(cache, machine.spec.bootstrap.config_ref, namespace)
                 if machine.spec.bootstrap.config_ref.name
                 else None,
             )
@@ -212,12 +212,14 @@ def _naming_problem(machine_set: MachineSet) -> str:
 
 def _clone(cache: Cache, template: Reference, namespace: str, name: str) -> External:
     """The object that was cloned from a template under this name."""
-    return look_up(cache, ObjectReference(template.api_group, template.kind.removesuffix(SUFFIX), name), namespace)
+    return read_reference(
+        cache, ObjectReference(template.api_group, template.kind.removesuffix(SUFFIX), name), namespace
+    )
 
 
 def _left(place: Place) -> bool:
     """Return whether an interrupted attempt has left an object in this slot."""
-    return place.infrastructure.is_found or (place.bootstrap is not None and place.bootstrap.is_found)
+    return place.infrastructure.exists or (place.bootstrap is not None and place.bootstrap.exists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,7 @@ class Slot:
 
 def used_slots(machine_set: MachineSet) -> int:
     """Number of slots that are recorded as used."""
-    text = machine_set.metadata.annotations.get(MACHINES_MADE, "")
+    text = machine_set.metadata.annotations.get(MACHINES_CREATED, "")
     return decimal(text) or 0
 
 

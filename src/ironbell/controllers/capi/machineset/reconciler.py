@@ -141,7 +141,7 @@ def preflight(observed: Observed) -> list[str]:
         skip = observed.bootstrap.obj.metadata.annotations.get(ANNOTATION_SKIP_PREFLIGHT_CHECKS, "")
     if "All" in skipped(skip):
         return []
-    if not plane.is_found:
+    if not plane.exists:
         return [str(plane)]
     control_plane = ControlPlane.of(plane)
     config = machine_set.spec.template.spec.bootstrap.config_ref
@@ -212,7 +212,7 @@ def _in_place(observed: Observed) -> Iterator[Action | None]:
 def _is_unread(attached: Attached) -> bool:
     """Return whether an object that a Machine refers to is not cached yet: then the Machine's metadata wait for it."""
     clones = [external for external in _clones(attached) if external is not None]
-    return any(clone.problem == "" and not clone.is_found and not clone.is_missing for clone in clones)
+    return any(clone.problem == "" and not clone.exists and not clone.is_missing for clone in clones)
 
 
 def _clones(attached: Attached) -> tuple[External | None, ...]:
@@ -221,8 +221,8 @@ def _clones(attached: Attached) -> tuple[External | None, ...]:
 
 def _clone_changes(followed: Followed, attached: Attached) -> Iterator[Action]:
     for external in _clones(attached):
-        if external is not None and external.is_found:
-            kind, obj = external.found
+        if external is not None and external.exists:
+            kind, obj = external.kind_and_object
             if change := followed.metadata(obj):
                 yield patch(kind, obj, {"metadata": change})
 
@@ -254,7 +254,7 @@ def _blocked(observed: Observed, checks: Sequence[str]) -> Waiting | None:
     if observed.machine_set.metadata.annotations.get(ANNOTATION_DISABLE_MACHINE_CREATE) == "true":
         return Waiting("CreationDisabled", f"annotation {ANNOTATION_DISABLE_MACHINE_CREATE} is true")
     for external in (observed.bootstrap, observed.infrastructure):
-        if external is not None and not external.is_found:
+        if external is not None and not external.exists:
             return Waiting("TemplateNotFound", str(external))
     if checks:
         return Waiting("PreflightCheckFailed", "; ".join(checks))

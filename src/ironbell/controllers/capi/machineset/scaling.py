@@ -15,7 +15,7 @@ from datetime import datetime
 from ironbell.api.cluster import MACHINE, MACHINE_SET
 from ironbell.api.cluster.machine import Machine
 from ironbell.contract.clusters.external import External
-from ironbell.contract.clusters.propagation import MACHINES_MADE, handed_over
+from ironbell.contract.clusters.propagation import MACHINES_CREATED, handed_over
 from ironbell.contract.owners import is_owned_by
 from ironbell.contract.templates import SUFFIX, clone
 from ironbell.controllers.capi.machineset import desired, spread
@@ -82,7 +82,7 @@ def used_slots_patch(observed: Observed, used: int) -> MergePatch | None:
     """The patch that records the number of used slots; None if it is recorded already."""
     if used <= used_slots(observed.machine_set):
         return None
-    body = {"metadata": {"annotations": {MACHINES_MADE: str(used)}}}
+    body = {"metadata": {"annotations": {MACHINES_CREATED: str(used)}}}
     return patch(MACHINE_SET, observed.machine_set, body, locked=True)
 
 
@@ -90,8 +90,8 @@ def cleaned(observed: Observed) -> Iterator[Action]:
     """Delete the objects that were created for Machines that are no longer needed."""
     for place in observed.places[missing_machines(observed) :]:
         for external in (place.bootstrap, place.infrastructure):
-            if external is not None and external.is_found and not external.is_deleting:
-                kind, obj = external.found
+            if external is not None and external.exists and not external.is_deleting:
+                kind, obj = external.kind_and_object
                 if is_owned_by(obj, MACHINE_SET, observed.machine_set):
                     yield delete(kind, obj)
 
@@ -121,11 +121,11 @@ def _deletion(observed: Observed, machine: Machine) -> list[Action]:
 def _is_usable(observed: Observed, place: Place) -> bool:
     """Return whether a slot has no objects of other owners."""
     objects = [external for external in (place.infrastructure, place.bootstrap) if external is not None]
-    return all(external.is_missing or (external.is_found and _is_fresh(observed, external)) for external in objects)
+    return all(external.is_missing or (external.exists and _is_fresh(observed, external)) for external in objects)
 
 
 def _is_fresh(observed: Observed, external: External) -> bool:
-    _kind, obj = external.found
+    _kind, obj = external.kind_and_object
     return not external.is_deleting and is_owned_by(obj, MACHINE_SET, observed.machine_set)
 
 

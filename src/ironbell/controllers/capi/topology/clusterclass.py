@@ -15,7 +15,7 @@ from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.cluster.common import TemplateReference
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.meta import Condition, to_builtin
-from ironbell.contract.clusters.external import External, State, look_up_version
+from ironbell.contract.clusters.external import External, State, read_version
 from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS, api_version
 from ironbell.contract.conditions import conditions_of, set_condition
@@ -83,7 +83,7 @@ class ClusterClassReconciler:
         if is_paused(class_):
             paused = paused_condition(CLUSTER_CLASS.kind, class_)
             return wait("Paused", paused.message, _status(class_, [paused], [], now))
-        missing = [template.external for template in observed.templates if not template.external.is_found]
+        missing = [template.external for template in observed.templates if not template.external.exists]
         actions: list[Action | None] = [_owned(class_, template.external) for template in observed.templates]
         not_listed = [template for template in missing if template.state is State.UNKNOWN and not template.problem]
         if not_listed:
@@ -130,15 +130,15 @@ def external_parts(class_: ClusterClass) -> str:
 
 
 def _referred(cache: Cache, reference: TemplateReference, namespace: str) -> Referred:
-    external = look_up_version(cache, reference.api_version, reference.kind, namespace, reference.name)
+    external = read_version(cache, reference.api_version, reference.kind, namespace, reference.name)
     group = reference.api_version.rpartition("/")[0]
     return Referred(reference, external, api_version(cache, group, reference.kind))
 
 
 def _owned(class_: ClusterClass, external: External) -> MergePatch | None:
-    if not external.is_found or external.is_deleting:
+    if not external.exists or external.is_deleting:
         return None
-    kind, obj = external.found
+    kind, obj = external.kind_and_object
     reference = owner_reference(CLUSTER_CLASS, class_)
     return owners_patch(kind, obj, with_owner(obj.metadata.owner_references, reference))
 

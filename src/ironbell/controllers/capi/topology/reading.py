@@ -9,7 +9,7 @@ from ironbell.api.cluster.classes.clusterclass import ClusterClass
 from ironbell.api.cluster.common import TemplateReference
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.clusters.external import External, State, look_up, look_up_version
+from ironbell.contract.clusters.external import External, State, read_reference, read_version
 from ironbell.contract.clusters.references import Contracted, NoSuchKindError, Reference, resolve_version
 from ironbell.contract.templates import SUFFIX
 from ironbell.controllers.capi.topology.desired.model import Blueprint, Template, TopologyError, WorkerTemplates
@@ -86,13 +86,13 @@ def _template(
     cache: Cache, class_: ClusterClass, reference: TemplateReference, role: str, *, is_cloned: bool = False
 ) -> Template:
     where = class_.metadata
-    external = look_up_version(cache, reference.api_version, reference.kind, where.namespace, reference.name)
+    external = read_version(cache, reference.api_version, reference.kind, where.namespace, reference.name)
     if external.state is State.UNKNOWN:
         raise NotYetError(str(external))
-    if not external.is_found:
+    if not external.exists:
         name = f"ClusterClass {where.namespace}/{where.name}"
         raise TopologyError(f"error reading the ClusterClass: failed to get {role} for {name}: {external}")
-    kind, obj = external.found
+    kind, obj = external.kind_and_object
     return Template(obj.body, kind, _clone_contract(cache, reference).kind if is_cloned else None)
 
 
@@ -115,9 +115,9 @@ def read_owned(
         TopologyError: the object is needed but missing, or it does not belong to a topology.
     """
     if (reference.api_group, reference.kind) == (kind.group, kind.kind):
-        external = look_up_version(cache, kind.api_version, kind.kind, namespace, reference.name)
+        external = read_version(cache, kind.api_version, kind.kind, namespace, reference.name)
     else:
-        external = look_up(cache, reference, namespace)
+        external = read_reference(cache, reference, namespace)
     if external.state is State.UNKNOWN:
         raise NotYetError(str(external))
     if external.obj is None:

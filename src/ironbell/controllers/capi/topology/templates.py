@@ -22,7 +22,7 @@ from ironbell.api.cluster.names import (
     FINALIZER_MACHINE_SET_TOPOLOGY,
     LABEL_DEPLOYMENT_NAME,
 )
-from ironbell.contract.clusters.external import External, State, look_up
+from ironbell.contract.clusters.external import External, State, read_reference
 from ironbell.contract.clusters.paused import is_paused
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.topology.indexes import MACHINE_SETS, is_owned, joined
@@ -63,7 +63,7 @@ def _unused(cache: Cache, obj: _Workers, used: set[_RefId]) -> tuple[External, .
     spec = obj.spec.template.spec
     refs = (spec.bootstrap.config_ref, spec.infrastructure_ref)
     return tuple(
-        look_up(cache, ref, obj.metadata.namespace)
+        read_reference(cache, ref, obj.metadata.namespace)
         for ref in refs
         if ref.name and (ref.api_group, ref.kind, ref.name) not in used
     )
@@ -80,7 +80,9 @@ def _decide(kind: AnyKind, observed: Observed, finalizer: str) -> Decision:
     for template in observed.unused:
         if template.state is State.UNKNOWN:
             return wait("TemplateNotRead", str(template))
-    actions: list[Action | None] = [delete(*template.found) for template in observed.unused if template.is_found]
+    actions: list[Action | None] = [
+        delete(*template.kind_and_object) for template in observed.unused if template.exists
+    ]
     if observed.health_check is not None and not is_deleting(observed.health_check):
         actions.append(delete(MACHINE_HEALTH_CHECK, observed.health_check))
     return do(*actions, remove_finalizer(kind, obj, finalizer))

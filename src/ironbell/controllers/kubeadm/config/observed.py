@@ -18,7 +18,7 @@ from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.unstructured import plain
 from ironbell.contract.clusters.bootstrap_failure import reported_failure
 from ironbell.contract.clusters.controlplane import ControlPlane
-from ironbell.contract.clusters.external import look_up
+from ironbell.contract.clusters.external import read_reference
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.clusters.secrets import Purpose
 from ironbell.contract.clusters.secrets import secret_name as cluster_secret_name
@@ -205,8 +205,8 @@ def _control_plane_version(cache: Cache, spec: Spec, cluster: Cluster) -> tuple[
     reference = cluster.spec.control_plane_ref
     if not files.has_templates(spec) or not reference.name:
         return "", ""
-    found = look_up(cache, reference, cluster.metadata.namespace)
-    return (ControlPlane.of(found).version, "") if found.is_found else ("", str(found))
+    found = read_reference(cache, reference, cluster.metadata.namespace)
+    return (ControlPlane.of(found).version, "") if found.exists else ("", str(found))
 
 
 def _lock(cache: Cache, owner: ConfigOwner, cluster: Cluster) -> Lock | None:
@@ -236,5 +236,5 @@ def token_query(config: KubeadmConfig, cluster: Cluster) -> TokenOf | None:
 def _failure(cache: Cache, owner: ConfigOwner, namespace: str) -> str:
     if not owner.infrastructure.name:
         return ""
-    found = look_up(cache, owner.infrastructure, namespace)
+    found = read_reference(cache, owner.infrastructure, namespace)
     return reported_failure(found.obj) if found.obj is not None else ""

@@ -104,8 +104,8 @@ async def _make_certificates(outside: Outside, arguments: MakeCertificates) -> S
 
     def make(purpose: Purpose) -> KeyPair:
         if purpose is Purpose.SERVICE_ACCOUNT:
-            return pki.make_service_account_keys(algorithm)
-        return pki.make_authority(algorithm, now, days=arguments.days)
+            return pki.create_service_account_keys(algorithm)
+        return pki.create_authority(algorithm, now, days=arguments.days)
 
     pairs = [(purpose, await outside.offload(make, purpose)) for purpose in arguments.purposes]
     return [_certificate_secret(read.config, arguments.cluster, purpose, pair) for purpose, pair in pairs]

@@ -132,13 +132,13 @@ _REPORTS: Final = frozenset(
     }
 )
 _REMEDIATION: Final = (HEALTH_CHECK_SUCCEEDED, MachineCondition.OWNER_REMEDIATED)
-OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, tells=True)
+OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, reporting=True)
 PARTS: Final = Changes(relevant=desired_state_changed)
 """Of hosts and templates nothing is read but what they are to be."""
 WATCHES: Final[Sequence[Watch[Any]]] = (
     Watch(CLUSTER, _of_cluster, _CLUSTER_CHANGED),
     owned_by(KUBEADM_CONTROL_PLANE, MACHINE, relevant=changed(_acted_on)),
-    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, delay_s=ROLL_UP_S, tells=True),
+    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, delay_s=ROLL_UP_S, reporting=True),
     Watch(MACHINE, _of_member, created_or_deleted),
     Watch(MACHINE_POOL, _of_member, created_or_deleted),
     Watch(KUBEADM_CONFIG, _of_config, desired_state_changed),
@@ -233,10 +233,10 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         pools=tuple(sorted(pools)),
         configs=configs,
         infra={
-            machine.metadata.name: external.look_up(cache, machine.spec.infrastructure_ref, key[0])
+            machine.metadata.name: external.read_reference(cache, machine.spec.infrastructure_ref, key[0])
             for machine in machines
         },
-        template=external.look_up(cache, kcp.spec.machine_template.spec.infrastructure_ref, key[0]),
+        template=external.read_reference(cache, kcp.spec.machine_template.spec.infrastructure_ref, key[0]),
         secrets=secrets,
         asked=asked,
         facts=_facts(cache, asked, kubeconfig_query(ClusterKey.of(cluster), secrets)),

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 from ironbell.api.client import Unavailable
-from ironbell.contract.pki import CLIENT_LIFETIME, KeyAlgorithm, KeyPair, Subject, make_signed
+from ironbell.contract.pki import CLIENT_LIFETIME, KeyAlgorithm, KeyPair, Subject, create_signed_pair
 
 NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _POD = "kube-apiserver-"
@@ -31,7 +31,7 @@ def server_tls(
     lifetime: timedelta = CLIENT_LIFETIME,
 ) -> ssl.SSLContext:
     """A server's context with a certificate that the authority signs; clients show one that it has signed."""
-    pair = make_signed(authority, subject, KeyAlgorithm.ECDSA_P256, now, lifetime=lifetime)
+    pair = create_signed_pair(authority, subject, KeyAlgorithm.ECDSA_P256, now, lifetime=lifetime)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     with tempfile.NamedTemporaryFile() as file:

@@ -232,9 +232,9 @@ def test_missing_authorities_are_made_and_only_they() -> None:
 def _with_kubeconfig() -> tuple[Setting, MakeKubeconfig]:
     setting = Setting()
     arguments = MakeKubeconfig(CLUSTER.key, OWNER, "https://10.0.0.1:6443", EC)
-    authority = pki.make_authority(EC, setting.clock.now())
+    authority = pki.create_authority(EC, setting.clock.now())
     setting.put_secret(key_pair_secret(CLUSTER.key, Purpose.CLUSTER_CA, authority, OWNER))
-    (body,) = _created(run(setting.operator.make_kubeconfig(arguments))).values()
+    (body,) = _created(run(setting.operator.create_kubeconfig(arguments))).values()
     setting.put_secret(body)
     return setting, arguments
 

@@ -584,7 +584,7 @@ def test_what_cannot_be_made_is_told_until_it_can(kind: Kind[Any], reason: str, 
     if replicas > 1:
         run(world)
         change(world, replicas=replicas)
-    world.api.refusals[kind.collection] = Invalid("admission webhook denied it")
+    world.api.create_errors[kind.collection] = Invalid("admission webhook denied it")
     run(world, 60)
     kcp = control_plane(world)
     up = find_condition(kcp.status.conditions, "ScalingUp")
@@ -596,7 +596,7 @@ def test_what_cannot_be_made_is_told_until_it_can(kind: Kind[Any], reason: str, 
     told = find_legacy(legacy_conditions(kcp), "MachinesCreated")
     assert told is not None
     assert (told.status, told.severity, told.reason) == ("False", "Error", reason)
-    del world.api.refusals[kind.collection]
+    del world.api.create_errors[kind.collection]
     world.errors.clear()
     run(world)
     kcp = assert_whole(world, replicas)
@@ -609,7 +609,7 @@ def test_what_cannot_be_made_for_a_rollout_is_told() -> None:
     world = plane_world(1)
     run(world)
     change(world, version="v1.34.0")
-    world.api.refusals[MACHINE.collection] = Invalid("admission webhook denied it")
+    world.api.create_errors[MACHINE.collection] = Invalid("admission webhook denied it")
     run(world, 60)
     kcp = control_plane(world)
     up = find_condition(kcp.status.conditions, "ScalingUp")

@@ -10,7 +10,14 @@ from typing import Any, Final
 
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS
 from ironbell.contract.admission import FieldProblem, forbidden
-from ironbell.contract.admission_lookups import ACCEPTED, Found, InformedAdmission, ListWanted, Verdict, Wanted
+from ironbell.contract.admission_lookups import (
+    ACCEPTED,
+    AdmissionResponse,
+    InformedAdmission,
+    ListLookup,
+    Lookup,
+    LookupResults,
+)
 from ironbell.controllers.capi.admission.checks import at
 from ironbell.controllers.capi.admission.classes.variables import schema_problems
 from ironbell.controllers.capi.admission.topology.against_class import (
@@ -24,23 +31,23 @@ from ironbell.controllers.capi.admission.topology.topology import DEPLOYMENTS, P
 from ironbell.controllers.capi.topology.variables.values import Schemas
 from ironbell.kube.decision import Fields
 
-_ALL_CLUSTERS = ListWanted(CLUSTER)
+_ALL_CLUSTERS = ListLookup(CLUSTER)
 
 
 def class_admission(schemas: Schemas) -> InformedAdmission:
     """Admission of ClusterClasses; `schemas` reads the schemas of variables."""
 
-    def review(new: Fields | None, old: Fields | None, objects: Found) -> Verdict:
+    def review(new: Fields | None, old: Fields | None, objects: LookupResults) -> AdmissionResponse:
         if new is None:
             return _deletion(old or {}, objects)
         if not _needs_review(new, old):
             return ACCEPTED
         problems = list(schema_problems(new, schemas))
         if old is None:
-            return Verdict(problems)
+            return AdmissionResponse(problems)
         clusters = _users(old, objects)
         problems += use_problems(new, old, clusters)
-        return Verdict(problems, list(use_warnings(new, old, clusters)))
+        return AdmissionResponse(problems, list(use_warnings(new, old, clusters)))
 
     return InformedAdmission(CLUSTER_CLASS, review, _lookups_for_review, deletions=True)
 
@@ -50,20 +57,20 @@ def _needs_review(new: Fields, old: Fields | None) -> bool:
     return old is None or at(old, "spec") != at(new, "spec")
 
 
-def _lookups_for_review(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+def _lookups_for_review(new: Fields | None, old: Fields | None) -> Sequence[Lookup]:
     return [_ALL_CLUSTERS] if old is not None and (new is None or _needs_review(new, old)) else []
 
 
-def _users(class_: Fields, objects: Found) -> list[Fields]:
+def _users(class_: Fields, objects: LookupResults) -> list[Fields]:
     key = (str(at(class_, "metadata", "namespace") or ""), str(at(class_, "metadata", "name") or ""))
     return [cluster for cluster in objects.all(_ALL_CLUSTERS) if class_key(cluster) == key]
 
 
-def _deletion(old: Fields, objects: Found) -> Verdict:
+def _deletion(old: Fields, objects: LookupResults) -> AdmissionResponse:
     users = _users(old, objects)
     if not users:
         return ACCEPTED
-    return Verdict(
+    return AdmissionResponse(
         forbidden=f"ClusterClass cannot be deleted because it is used by Cluster(s) {listed(users)}; delete those first"
     )
 

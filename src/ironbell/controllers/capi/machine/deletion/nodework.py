@@ -56,7 +56,7 @@ def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> Node
             return NodeWork.NOT_KNOWN
         if control_plane.is_deleting:
             return NodeWork.LEFT_OUT
-        if control_plane.is_found and ControlPlane.of(control_plane).externally_managed:
+        if control_plane.exists and ControlPlane.of(control_plane).externally_managed:
             return NodeWork.DONE
     return NodeWork.DONE if observed.deletion.control_plane_machines else NodeWork.LEFT_OUT
 

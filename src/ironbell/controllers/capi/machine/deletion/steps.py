@@ -104,7 +104,7 @@ def _may_wait(draft: Draft, observed: Observed, excluded: str) -> bool:
     return (
         excluded not in draft.metadata.annotations
         and draft.deletion.wait_for_pre_terminate_hook_start_time is None
-        and observed.infrastructure.is_found
+        and observed.infrastructure.exists
         and not observed.infrastructure.is_deleting
     )
 
@@ -160,7 +160,7 @@ def _is_deleted(draft: Draft, external: External, kind: Legacy, stage: Reason, p
     if external.is_missing:
         draft.legacy_false(kind, LegacyReason.DELETED, INFO)
         return True
-    if external.state is not State.FOUND:
+    if external.state is not State.EXISTS:
         _stage(draft, stage, f"Waiting for {name} to be deleted: {external}")
         return False
     if problem:
@@ -168,7 +168,7 @@ def _is_deleted(draft: Draft, external: External, kind: Legacy, stage: Reason, p
         _stage(draft, stage, f"{name} is not deleted: {problem}")
         return False
     if not external.is_deleting:
-        draft.last.append(delete(*external.found))
+        draft.last.append(delete(*external.kind_and_object))
     _stage(draft, stage, f"Waiting for {name} to be deleted")
     return False
 

@@ -22,10 +22,10 @@ from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
 from ironbell.api.unstructured import Unstructured
 from ironbell.base.numbers import decimal
-from ironbell.contract.clusters.external import External, State, look_up
+from ironbell.contract.clusters.external import External, State, read_reference
 from ironbell.contract.clusters.generated_names import suffix
 from ironbell.contract.clusters.name_templates import render_name
-from ironbell.contract.clusters.propagation import MACHINES_MADE, handed_over
+from ironbell.contract.clusters.propagation import MACHINES_CREATED, handed_over
 from ironbell.contract.clusters.references import ObjectReference
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.templates import SUFFIX, clone, cloned_kind, is_cloned_from
@@ -104,12 +104,12 @@ def slot(cache: Cache, kcp: KubeadmControlPlane, cluster: str, template: Externa
     namespace = kcp.metadata.namespace
     about = template.reference
     reference = ObjectReference(about.api_group, about.kind.removesuffix(SUFFIX), name)
-    infra = look_up(cache, reference, namespace)
+    infra = read_reference(cache, reference, namespace)
     return Slot(
         name,
         cloned_kind(cache, template),
         infra.obj,
-        infra.state in (State.FOUND, State.MISSING),
+        infra.state in (State.EXISTS, State.MISSING),
         cache.get(KUBEADM_CONFIG, namespace, name),
         cache.get(MACHINE, namespace, name),
     )
@@ -129,7 +129,7 @@ def settle(kcp: KubeadmControlPlane, place: Slot) -> list[Action]:
 
 def make(kcp: KubeadmControlPlane, cluster: str, template: External, place: Slot, wanted: Wanted) -> list[Action]:
     """Make the Machine, or go on making it; empty if that cannot be done now."""
-    if place.infra_kind is None or not place.infra_known or not template.is_found:
+    if place.infra_kind is None or not place.infra_known or not template.exists:
         return []
     if place.machine is not None or not _usable(template, place, wanted):
         return settle(kcp, place)
@@ -179,13 +179,13 @@ def _usable(template: External, place: Slot, wanted: Wanted) -> bool:
 
 
 def _made(kcp: KubeadmControlPlane) -> int:
-    text = kcp.metadata.annotations.get(MACHINES_MADE, "")
+    text = kcp.metadata.annotations.get(MACHINES_CREATED, "")
     return decimal(text) or 0
 
 
 def _grown(kcp: KubeadmControlPlane, *, made: bool) -> Action:
     """The number grows; if a Machine was made, a remediation that waited for its replacement is over."""
-    changed: dict[str, str | None] = {MACHINES_MADE: str(_made(kcp) + 1)}
+    changed: dict[str, str | None] = {MACHINES_CREATED: str(_made(kcp) + 1)}
     if made and ANNOTATION_REMEDIATION_IN_PROGRESS in kcp.metadata.annotations:
         changed[ANNOTATION_REMEDIATION_IN_PROGRESS] = None
     return patch(KUBEADM_CONTROL_PLANE, kcp, {"metadata": {"annotations": changed}}, locked=True)

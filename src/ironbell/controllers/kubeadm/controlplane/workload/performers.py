@@ -25,7 +25,7 @@ from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock
 from ironbell.base.threads import SpareProcessors
 from ironbell.contract import pki
-from ironbell.contract.clusters.kubeconfig import make_kubeconfig, server_of
+from ironbell.contract.clusters.kubeconfig import create_kubeconfig, server_of
 from ironbell.contract.clusters.secrets import (
     VALUE,
     Purpose,
@@ -97,7 +97,7 @@ class Operator:
         """By the name of the effect."""
         return {
             MAKE_CERTIFICATES: self.make_certificates,
-            MAKE_KUBECONFIG: self.make_kubeconfig,
+            MAKE_KUBECONFIG: self.create_kubeconfig,
             ROTATE_KUBECONFIG: self.rotate_kubeconfig,
             MOVE_LEADER: self.move_leader,
             REMOVE_MEMBER: self.remove_member,
@@ -116,10 +116,10 @@ class Operator:
 
     async def _pair(self, arguments: MakeCertificates, purpose: Purpose) -> KeyPair:
         if purpose is Purpose.SERVICE_ACCOUNT:
-            return await self._spare.run(pki.make_service_account_keys, arguments.algorithm)
-        return await self._spare.run(pki.make_authority, arguments.algorithm, self._clock.now(), days=arguments.days)
+            return await self._spare.run(pki.create_service_account_keys, arguments.algorithm)
+        return await self._spare.run(pki.create_authority, arguments.algorithm, self._clock.now(), days=arguments.days)
 
-    async def make_kubeconfig(self, arguments: MakeKubeconfig) -> Sequence[Action]:
+    async def create_kubeconfig(self, arguments: MakeKubeconfig) -> Sequence[Action]:
         """Make the administrator's kubeconfig."""
         content = await self._kubeconfig(arguments, arguments.server)
         return [create(SECRET, kubeconfig_secret(arguments.cluster, content, arguments.owner))]
@@ -141,7 +141,7 @@ class Operator:
         if secret is None:
             raise NotFound(f"Secret {cluster[0]}/{secret_name(cluster[1], Purpose.CLUSTER_CA)} is gone")
         authority, now = key_pair_of(secret), self._clock.now()
-        return await self._spare.run(make_kubeconfig, cluster[1], server, authority, arguments.algorithm, now)
+        return await self._spare.run(create_kubeconfig, cluster[1], server, authority, arguments.algorithm, now)
 
     async def move_leader(self, arguments: LeaderArguments) -> Sequence[Action]:
         """Let the first candidate lead that takes over. Only the leader itself can be asked."""
