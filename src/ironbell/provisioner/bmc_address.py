@@ -16,6 +16,7 @@ from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.base.ports import HTTPS_PORT
 from ironbell.contract.crossing import USE, Access, may_read_secret, part, secret_references
+from ironbell.contract.servers.bmc_service import service_of
 from ironbell.kube.decision import Key
 
 ADDRESS: Final = "ironbell.dev/bmc-address"
@@ -48,9 +49,8 @@ def has_secret(connection: Connection) -> bool:
 
 def address_of(connection: Connection) -> str:
     """Host and port that a password is sent to, the usual port left out."""
-    options = connection.provider_options
-    redfish = options.redfish if options is not None else None
-    return address_text(connection.host, redfish.port if redfish is not None else None)
+    service = service_of(connection)
+    return address_text(service.host, service.port)
 
 
 def address_text(host: str, port: int | None) -> str:

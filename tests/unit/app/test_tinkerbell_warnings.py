@@ -16,7 +16,7 @@ from ironbell.apiserver.warnings import collecting
 from ironbell.app.admission.warnings import warn_of_tinkerbell, warnings_of
 from ironbell.app.run.webhooks import ineffective_review
 
-REDFISH = "Redfish is the only driver, and is used on port 443 (providerOptions.redfish.port)"
+REDFISH = "the redfish driver is used, on port 443 (providerOptions.redfish.port)"
 
 
 def _bmc(**connection: Any) -> dict[str, Any]:

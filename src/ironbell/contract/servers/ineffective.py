@@ -13,11 +13,13 @@ from typing import Final
 
 from ironbell.api.bmc.connection import Connection, ProviderOptions
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.base.ports import HTTPS_PORT, IPMI_PORT
+from ironbell.base.ports import IPMI_PORT
+from ironbell.contract.servers.bmc_service import service_of
 
 FIELDS_WITHOUT_EFFECT: Final = "FieldsWithoutEffect"
 """Type of the condition that lists them; absent where there are none."""
-_REDFISH_NAME: Final = "gofish"
+_OTHER_DRIVERS: Final = {"ipmitool": "ipmitool", "intel_amt": "intelAMT"}
+"""Fields of `providerOptions` for drivers that upstream has, with their names in JSON."""
 _COMMENTS: Final = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _HANDLERS: Final = re.compile(
     r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)[\"']?(on-timeout|on-failure)[\"']?[ \t]*:", re.MULTILINE
@@ -41,19 +43,18 @@ def listed(found: Sequence[Ineffective]) -> str:
 
 
 def of_connection(connection: Connection, path: str = "spec.connection") -> list[Ineffective]:
-    """Fields of a BMC's connection. Redfish is the only driver."""
-    options = connection.provider_options or ProviderOptions()
-    port = (options.redfish.port if options.redfish is not None else None) or HTTPS_PORT
-    used = f"Redfish is the only driver, and is used on port {port} (providerOptions.redfish.port)"
+    """Fields of a BMC's connection that the driver which serves it does not use."""
+    options, service = connection.provider_options or ProviderOptions(), service_of(connection)
+    driver = service.driver
+    used = f"the {driver.options} driver is used, on port {service.port} (providerOptions.{driver.options}.port)"
     where = f"{path}.providerOptions"
     found = []
-    if any(name.lower() != _REDFISH_NAME for name in options.preferred_order):
+    if any(name.lower() != driver.name for name in options.preferred_order):
         found.append(Ineffective(f"{where}.preferredOrder", used))
-    if options.ipmitool is not None:
-        found.append(Ineffective(f"{where}.ipmitool", used))
-    if options.intel_amt is not None:
-        found.append(Ineffective(f"{where}.intelAMT", used))
-    if connection.port not in (0, IPMI_PORT, port):
+    for field, name in _OTHER_DRIVERS.items():
+        if field != driver.options and getattr(options, field) is not None:
+            found.append(Ineffective(f"{where}.{name}", used))
+    if connection.port not in (0, IPMI_PORT, service.port):
         found.append(Ineffective(f"{path}.port", used))
     return found
 

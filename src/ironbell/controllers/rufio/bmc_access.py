@@ -33,6 +33,7 @@ from ironbell.bmc.driver import (
     UnreachableError,
     UnsupportedError,
 )
+from ironbell.contract.servers.bmc_service import service_of
 from ironbell.controllers.rufio.operation import Operation
 from ironbell.controllers.rufio.secret import Credentials, read_credentials
 from ironbell.controllers.rufio.target import (
@@ -260,10 +261,6 @@ async def _log_out(session: Session) -> None:
 
 
 def _name(target: Target) -> str:
-    """Identity of a BMC: its host, the ports that its drivers use, and its system if it manages several."""
-    connection = target.connection
-    options = connection.provider_options
-    redfish = options.redfish.port if options and options.redfish else None
-    system = options.redfish.system_name if options and options.redfish else ""
-    ipmi = options.ipmitool.port if options and options.ipmitool else None
-    return f"{connection.host.lower()} {redfish or 0} {ipmi or 0} {system}"
+    """Identity of a BMC: its host, the driver and its port, and its system if it manages several."""
+    service = service_of(target.connection)
+    return f"{service.host.lower()} {service.driver.options} {service.port} {service.system}"

@@ -1,6 +1,6 @@
-"""Opens a session with the driver that a connection names.
+"""Opens a session with the driver that a connection selects (`contract.servers.bmc_service`).
 
-Redfish is the only driver. A connection that names one of the exclusive drivers is rejected with that name; Redfish is
+A connection that names one of the exclusive drivers is rejected with that name; Redfish is
 not tried instead.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller/client.go.
@@ -15,10 +15,10 @@ from typing import Final
 from ironbell.api.bmc.connection import Connection, RedfishOptions
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
-from ironbell.base.ports import HTTPS_PORT
 from ironbell.bmc import driver as bmc
 from ironbell.bmc import redfish
 from ironbell.bmc.redfish.http import Endpoint
+from ironbell.contract.servers.bmc_service import service_of
 from ironbell.controllers.rufio.operation import Operation, QueryPower, SetBootDevice, SetMedia, SetPower
 from ironbell.controllers.rufio.secret import Credentials
 
@@ -45,17 +45,18 @@ async def connect(connection: Connection, credentials: Credentials) -> DriverSes
             " and set the port in providerOptions.redfish.port"
         )
         raise bmc.RejectedError(message)
+    service = service_of(connection)
     settings = (options.redfish if options else None) or RedfishOptions()
     endpoint = Endpoint(
-        host=connection.host,
-        port=settings.port or HTTPS_PORT,
+        host=service.host,
+        port=service.port,
         username=credentials.username,
         password=credentials.password,
         insecure_tls=connection.insecure_tls,
         ca_certificate=credentials.ca_certificate,
         use_basic_auth=settings.use_basic_auth,
     )
-    target = redfish.RedfishTarget(endpoint, settings.system_name)
+    target = redfish.RedfishTarget(endpoint, service.system)
     return DriverSession(await redfish.connect(target))
 
 

@@ -142,7 +142,7 @@ def test_options_of_drivers_that_do_not_exist_are_listed_and_named_where_the_bmc
     scene.world.change(MACHINE, machine, options)
     scene.bmc.problem = BmcProblem.UNREACHABLE
     scene.settle()
-    told = "spec.connection.providerOptions.ipmitool has no effect: Redfish is the only driver, and is used on port 443"
+    told = "spec.connection.providerOptions.ipmitool has no effect: the redfish driver is used, on port 443"
     assert told in contactable(scene)[1]
     status, message = scene.outcome(scene.the_machine())["FieldsWithoutEffect"]
     assert status == "True"
