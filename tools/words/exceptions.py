@@ -55,5 +55,7 @@ EXCEPTIONS: Final = (
         "the command `ironbell why` has this name, and so have its package and module",
         kinds=frozenset({"function", "module"}),
     ),
+    Exempt("not_found", "the reason NotFound of Kubernetes", path="src/ironbell/apiserver/*"),
+    Exempt("parameter_not_found_action", "a field of admissionregistration.k8s.io/v1"),
     Exempt("note", "a field of events.k8s.io/v1", path="src/ironbell/api/*"),
 )

@@ -13,11 +13,11 @@ import msgspec
 from ironbell.apiserver.request import Request
 
 Perform = Callable[[Request, bytes], Awaitable[bytes]]
-"""Carries out what the body asks for, and gives the answer's object; raises an `ApiError` to refuse."""
+"""Carries out the request in the body and returns the response's object; raises an `ApiError` to reject it."""
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What a subresource takes and answers with, and what it does."""
+    """The kind of a subresource's request and response, and its function."""
 
     group: str
     version: str
@@ -39,5 +39,5 @@ class Actions:
 
     def of(self, group: str, plural: str) -> dict[str, Action]:
         """The actions of one resource by their subresources' names, sorted."""
-        found = {sub: action for (grp, plu, sub), action in self._actions.items() if (grp, plu) == (group, plural)}
-        return dict(sorted(found.items()))
+        actions = {sub: action for (grp, plu, sub), action in self._actions.items() if (grp, plu) == (group, plural)}
+        return dict(sorted(actions.items()))

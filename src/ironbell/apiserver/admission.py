@@ -1,9 +1,9 @@
-"""Admission: what may change or refuse a write after authorisation, before storage.
+"""Admission: plugins that may change or reject a write after authorisation, before storage.
 
 Plugins are plain async callables. Mutating ones run in the order of registration, on what the client sent, whatever
-that is; then the object is held to its schema, and validating ones see only what fits it. A write whose object changed
-underneath while plugins ran is decided again, and mutating plugins run a second time after one that says that what it
-changed may concern those before it: so a plugin may run several times for one write and has no effects outside the
+that is; then the object is held to its schema, and validating ones see only what fits it. If the object changed while
+plugins ran, the write is decided again. Mutating plugins run a second time if a plugin reports that its change may
+concern the plugins before it. A plugin may therefore run several times for one write, and has no effects outside the
 request.
 
 Source: kubernetes/apiserver: pkg/admission/plugin/admission/reinvocation.go (the second round).
@@ -23,7 +23,7 @@ Kept = TypeVar("Kept")
 
 
 class Operation(Enum):
-    """What is being done to the object."""
+    """Operation on the object."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -36,16 +36,16 @@ class Rounds:
     """The rounds in which mutating plugins see a request, and what they keep from the first for the second."""
 
     is_second: bool = False
-    is_second_wanted: bool = False
-    """Whether a plugin changed what those before it have seen."""
+    needs_second_round: bool = False
+    """Whether a plugin changed an object that the plugins before it have seen."""
     _kept: dict[object, Any] = field(default_factory=dict)
 
-    def kept(self, plugin: object, make: Callable[[], Kept]) -> Kept:
-        """What a plugin keeps; made when it first asks."""
+    def kept(self, plugin: object, create: Callable[[], Kept]) -> Kept:
+        """Return what a plugin keeps; it is created on the plugin's first call."""
         if plugin not in self._kept:
-            self._kept[plugin] = make()
-        found: Kept = self._kept[plugin]
-        return found
+            self._kept[plugin] = create()
+        kept_value: Kept = self._kept[plugin]
+        return kept_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ class AdmissionRequest:
 
 
 Mutate = Callable[[AdmissionRequest], Awaitable["dict[str, Any] | None"]]
-"""Gives the changed object, or None to leave it; raises an `ApiError` to refuse."""
+"""Returns the changed object, or None for no change; raises an `ApiError` to reject."""
 
 Review = Callable[[AdmissionRequest], Awaitable[None]]
-"""Raises an `ApiError` (usually `Forbidden` or `Invalid`) to refuse."""
+"""Raises an `ApiError` (usually `Forbidden` or `Invalid`) to reject the write."""
 
 Applies = Callable[[ResourceInfo], bool]
 
@@ -85,17 +85,17 @@ class Admission:
         self._mutating.append((applies, plugin))
 
     def validating(self, applies: Applies, plugin: Review) -> None:
-        """Let `plugin` refuse writes to the resources for which `applies` holds."""
+        """Let `plugin` reject writes to the resources for which `applies` holds."""
         self._validating.append((applies, plugin))
 
     def concerns(self, info: ResourceInfo) -> bool:
-        """Whether any plugin wants to see writes to this resource."""
+        """Return whether any plugin reviews writes to this resource."""
         return any(applies(info) for applies, _ in (*self._mutating, *self._validating))
 
     async def mutate(self, request: AdmissionRequest) -> dict[str, Any] | None:
         """The object after all mutating plugins."""
         request = await self._round(request)
-        if request.rounds.is_second_wanted:
+        if request.rounds.needs_second_round:
             request.rounds.is_second = True
             request = await self._round(request)
         return request.new
@@ -109,7 +109,7 @@ class Admission:
         return request
 
     async def review(self, request: AdmissionRequest) -> None:
-        """Ask all validating plugins."""
+        """Call all validating plugins."""
         for applies, plugin in self._validating:
             if applies(request.info):
                 await plugin(request)

@@ -1,4 +1,4 @@
-"""Subresources answered by a handler, such as `GET .../workflows/NAME/log`.
+"""Subresources that a handler serves, such as `GET .../workflows/NAME/log`.
 
 A handler is registered under (group, plural, subresource) and serves all versions of the resource. The caller is
 authorised before the handler runs: GET needs `get` on `plural/subresource`, other methods need `create`.
@@ -27,7 +27,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
 
 
 class ConnectResponse(msgspec.Struct, frozen=True):
-    """An answer in chunks, each to be sent as soon as it is there."""
+    """A response in chunks; each is sent as soon as it is available."""
 
     chunks: AsyncIterator[bytes]
     content_type: str = "text/plain"
@@ -35,7 +35,7 @@ class ConnectResponse(msgspec.Struct, frozen=True):
 
 
 Connect = Callable[[ConnectRequest], Awaitable[ConnectResponse]]
-"""A handler; it raises an `ApiError` to refuse."""
+"""A handler; it raises an `ApiError` to reject the request."""
 
 
 class Connects:

@@ -1,4 +1,4 @@
-"""What the verbs work with: one value that holds the server's parts."""
+"""The parts of one server, as one value that the verbs work with."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class Context:
     """Events that several watchers may get."""
     conversions: Mapping[str, Convert] = field(default_factory=dict)
     """By `plural.group`: between the versions of custom resources whose versions differ."""
-    make_converter: Callable[[Mapping[str, Any]], Converter | None] = lambda _: None
-    """What converts the objects of a definition that names a webhook for it."""
+    create_converter: Callable[[Mapping[str, Any]], Converter | None] = lambda _: None
+    """Returns the converter of a definition that names a conversion webhook."""

@@ -1,10 +1,10 @@
 """The embedded API server, put together: store, resources, verbs, garbage collection, namespace life.
 
-Life cycle: `async with ApiServer.open(path, clock=..., randomness=...) as server`; leaving the block ends all
-watches, finishes what was being written, and closes the database. Whatever was answered is on disk by then anyway.
+Life cycle: `async with ApiServer.open(path, clock=..., randomness=...) as server`; leaving the block ends all watches,
+finishes pending writes, and closes the database. An acknowledged write is on disk before its response is sent.
 
 Failure modes: a write that cannot be stored (disk full, I/O error) is answered with `Unavailable`, and so is every
-write that was decided on top of it; readers go on with what is stored.
+write that was decided on top of it; reads still show the stored state.
 """
 
 from __future__ import annotations
@@ -92,20 +92,20 @@ class ApiServer:
         event_seconds: float = EVENT_SECONDS,
         contents: Sequence[Row] = (),
     ) -> AsyncIterator[ApiServer]:
-        """Serve the database at `path` (made if missing), or one in memory if that is None. `keys` (made if missing)
-        encrypts Secrets on disk.
+        """Serve the database at `path` (created if missing), or one in memory if that is None. `keys` (created if
+        missing) encrypts Secrets on disk.
 
-        One in memory may begin with the `contents` of another server's store: default roles and whatever else is made
-        at a start are taken from there, which takes a hundredth of the time.
+        A server in memory may begin with the `contents` of another server's store: copying the default roles and other
+        objects of a start takes a hundredth of the time that creating them takes.
 
-        `definitions` are CustomResourceDefinitions that must be there as given; they are created or updated before
-        anything else can be asked. `compile_rule` compiles validation rules; without it they are not asked.
-        `conversions` bring objects of `plural.group` from one version to another, where more than the version's name
-        differs. `authorizer` holds what the program itself grants, beside the roles that are stored.
+        `definitions` are CustomResourceDefinitions that must exist as given; they are created or updated before the
+        first request. `compile_rule` compiles validation rules; without it they are not evaluated. `conversions` bring
+        objects of `plural.group` from one version to another, where more than the version's name differs. `authorizer`
+        holds what the program itself grants, beside the roles that are stored.
 
         Raises:
             StorageError: the database cannot be opened.
-            Invalid: a definition has faults.
+            Invalid: a definition is not valid.
         """
         store = Store(SqliteLog(path, keys) if path is not None else MemoryLog(contents), retention=retention)
         context = Context(
@@ -124,7 +124,7 @@ class ApiServer:
                 await server._scopes.start()
                 if not contents:
                     await bootstrap(context, context.authorizer.granted)
-                    await server._flow_keeper.make()
+                    await server._flow_keeper.create()
                 server._flow_keeper.start()
                 server._accounts.start()
                 await install(context, definitions)
@@ -149,10 +149,10 @@ class ApiServer:
         rules = CrdRules(context.resources, context.clock, compile_rule=context.compile_rule)
         for versions in builtin_resources(rules):
             context.resources.set(versions)
-        context.make_converter = lambda crd: converter_for(crd, self._webhook_client, context.randomness)
+        context.create_converter = lambda crd: converter_for(crd, self._webhook_client, context.randomness)
         context.authorizer.index.follow(context.store)
         self._flow_control.follow(context.store)
-        # before the guard: what a webhook makes of a role is what must not escalate
+        # before the guard, which checks a role as webhooks have changed it
         self._policies.start()
         self._mutating_policies.start()
         self._webhooks.start()
@@ -164,7 +164,7 @@ class ApiServer:
         self._aggregation.start()
 
     async def _run(self) -> None:
-        """What the server does by itself, until cancelled; a fault here is one of the program and is logged at once."""
+        """Run the server's background work until it is cancelled; an unexpected error is logged at once."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._garbage.work.run(), name="apiserver garbage")
@@ -190,7 +190,7 @@ class ApiServer:
         """Create or update further CustomResourceDefinitions, so that they are as given.
 
         Raises:
-            Invalid: a definition has faults.
+            Invalid: a definition is not valid.
         """
         await install(self._context, definitions)
 
@@ -200,17 +200,17 @@ class ApiServer:
 
     @property
     def context(self) -> Context:
-        """The parts, for what is put together with the server: its HTTP face."""
+        """The server's parts, for its HTTP face."""
         return self._context
 
     @property
     def accounts(self) -> Accounts:
-        """What gives namespaces their ServiceAccounts."""
+        """The controller of the namespaces' ServiceAccounts."""
         return self._accounts
 
     @property
     def flow_control(self) -> FlowControl:
-        """Which requests are alike, and how many of each may go at once."""
+        """The plan of priority and fairness: flow schemas and their priority levels."""
         return self._flow_control
 
     @property
@@ -244,12 +244,12 @@ class ApiServer:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the next write can be stored, as far as that is known before it is tried."""
+        """Return whether the next write can probably be stored."""
         return self._context.store.is_writable
 
     @property
     def is_settled(self) -> bool:
-        """Whether the server has nothing left to clean up: for tests."""
+        """Return whether the server has nothing left to clean up: for tests."""
         works = (
             self._garbage.work, self._scopes.work, self._aggregation.work, self._accounts.work, self._flow_keeper.work,
         )  # fmt: skip

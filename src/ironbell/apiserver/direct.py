@@ -1,8 +1,8 @@
 """The direct transport: the API as one identity sees it, without HTTP.
 
-Each call is authorised, then carried out by the verbs. What is not allowed raises `Forbidden` before anything else
-is looked at. A write is refused for what others wrote once that is stored: until then it could still be lost, and
-readers do not see it.
+Each call is authorised, then carried out by the verbs. A call that is not allowed raises `Forbidden` before anything
+else is checked. A write that fails because of another write is rejected once the other write is stored: until then that
+could still be lost, and readers do not see it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ironbell.api.client import (
 )
 from ironbell.api.kind import Collection
 from ironbell.apiserver.access.identity import Identity
-from ironbell.apiserver.access.roles import Attributes, refusal
+from ironbell.apiserver.access.roles import Attributes, forbidden_error
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
 from ironbell.apiserver.context import Context, Request
@@ -42,10 +42,10 @@ class DirectApi(Api):
     async def call(self, call: Call) -> Answer:
         """Carry out any call but a watch.
 
-        A refusal of a write was decided on the newest state, and waits until that is stored.
+        The rejection of a write is based on the newest state, and waits until that is stored.
 
         Raises:
-            Unavailable: the state could not be stored, so that there may have been no reason to refuse.
+            Unavailable: the state could not be stored, so there may have been no reason for a rejection.
         """
         verb = call.verb
         if verb is Verb.GET:
@@ -64,9 +64,9 @@ class DirectApi(Api):
             raise
 
     async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
-        """As `Api.watch`; with an empty version or `0` the current objects come first, as ADDED.
+        """Watch as `Api.watch` does; with an empty version or `0` the current objects come first, as ADDED.
 
-        A refusal is raised at the first step of the iteration. One object alone is watched by the field selector
+        An error is raised at the first step of the iteration. A single object is watched by the field selector
         `metadata.name=NAME`, which is also the name that is authorised.
         """
         version, selector = call.selection.resource_version, call.selection.selector
@@ -117,7 +117,7 @@ class DirectApi(Api):
             return Answer(await scale.replace_scale(self._context, request, body))
         if request.info.created_by_update and not request.subresource and self._is_missing(request):
             self._authorize("create", request)
-            with suppress(AlreadyExists):  # somebody else was first: theirs is replaced
+            with suppress(AlreadyExists):  # another client created it first: its object is replaced
                 return Answer(await create.create_missing(self._context, request, body), created=True)
         return Answer(await update.replace_object(self._context, request, body))
 
@@ -146,7 +146,7 @@ class DirectApi(Api):
 
     def _authorize(self, verb: str, request: Request) -> None:
         info = request.info
-        wanted = Attributes(verb, info.group, info.plural, request.namespace, request.name, request.subresource)
-        decision = self._context.authorizer.decide(self._identity, wanted)
+        attributes = Attributes(verb, info.group, info.plural, request.namespace, request.name, request.subresource)
+        decision = self._context.authorizer.decide(self._identity, attributes)
         if not decision.allowed:
-            raise refusal(self._identity, wanted, reason=decision.reason)
+            raise forbidden_error(self._identity, attributes, reason=decision.reason)

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources are served, in the old and in the aggregated form.
+"""Discovery: the groups, versions and resources that are served, in the old and in the aggregated form.
 
 Both forms come from the same entries: the table of resources, and the reviews that are stored nowhere. Groups of
 clients resolve an ambiguous name to the first match.
@@ -52,7 +52,7 @@ class Entry(msgspec.Struct, frozen=True):
     subresources: tuple[Subresource, ...] = ()
     custom: bool = False
     storage_version_hash: str = ""
-    """Tells clients in which version objects are stored, without saying which; empty for what is not stored."""
+    """Hash of the version in which objects are stored, for comparison; empty for a resource that is not stored."""
 
     @property
     def shown_verbs(self) -> tuple[str, ...]:
@@ -80,17 +80,17 @@ REVIEWS = (
     _review("authorization.k8s.io", "SelfSubjectRulesReview"),
     _review("authorization.k8s.io", "SubjectAccessReview"),
 )
-"""Questions that are answered and not stored."""
+"""Reviews: requests that are answered and not stored."""
 
 
 def entries(
     infos: Iterable[ResourceInfo], connects: Connects | None = None, actions: Actions | None = None
 ) -> list[Entry]:
-    """What discovery shows, in its order; with the subresources that handlers answer, if those are given."""
+    """The entries of discovery, in its order; with the subresources that handlers serve, if those are given."""
     handlers, performed = connects or Connects(), actions or Actions()
-    found = [*(_entry(info, handlers, performed) for info in infos), *REVIEWS]
-    custom_groups = {entry.group for entry in found} - {entry.group for entry in found if not entry.custom}
-    return sorted(found, key=lambda e: (e.group in custom_groups, e.group, version_order(e.version), e.plural))
+    entries_ = [*(_entry(info, handlers, performed) for info in infos), *REVIEWS]
+    custom_groups = {entry.group for entry in entries_} - {entry.group for entry in entries_ if not entry.custom}
+    return sorted(entries_, key=lambda e: (e.group in custom_groups, e.group, version_order(e.version), e.plural))
 
 
 def version_order(version: str) -> tuple[int, int, int, int, str]:
@@ -102,26 +102,26 @@ def version_order(version: str) -> tuple[int, int, int, int, str]:
 
 
 def api_versions(server_address: str) -> dict[str, Any]:
-    """The answer to `/api`."""
+    """The response to `/api`."""
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
 
-def group_list(found: Sequence[Entry]) -> dict[str, Any]:
-    """The answer to `/apis`."""
-    groups = [_group(name, list(members)) for name, members in groupby(found, key=lambda e: e.group) if name]
+def group_list(entries_: Sequence[Entry]) -> dict[str, Any]:
+    """The response to `/apis`."""
+    groups = [_group(name, list(members)) for name, members in groupby(entries_, key=lambda e: e.group) if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def group(found: Sequence[Entry], name: str) -> dict[str, Any] | None:
-    """The answer to `/apis/GROUP`; None if the group is not served."""
-    members = [entry for entry in found if entry.group == name]
+def group(entries_: Sequence[Entry], name: str) -> dict[str, Any] | None:
+    """The response to `/apis/GROUP`; None if the group is not served."""
+    members = [entry for entry in entries_ if entry.group == name]
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, members)} if members and name else None
 
 
-def resource_list(found: Sequence[Entry], group_name: str, version: str) -> dict[str, Any] | None:
-    """The answer to `/api/VERSION` and `/apis/GROUP/VERSION`; None if it is not served."""
-    members = [entry for entry in found if (entry.group, entry.version) == (group_name, version)]
+def resource_list(entries_: Sequence[Entry], group_name: str, version: str) -> dict[str, Any] | None:
+    """The response to `/api/VERSION` and `/apis/GROUP/VERSION`; None if it is not served."""
+    members = [entry for entry in entries_ if (entry.group, entry.version) == (group_name, version)]
     if not members:
         return None
     resources = [resource for entry in members for resource in _resources(entry)]
@@ -133,11 +133,11 @@ def resource_list(found: Sequence[Entry], group_name: str, version: str) -> dict
     }
 
 
-def aggregated(found: Sequence[Entry], *, core: bool, version: str) -> dict[str, Any]:
+def aggregated(entries_: Sequence[Entry], *, core: bool, version: str) -> dict[str, Any]:
     """`APIGroupDiscoveryList` in `version` (`v2` or `v2beta1`): of `/api` if `core`, else of `/apis`."""
     items = [
         {"metadata": {"name": name, "creationTimestamp": None}, "versions": _aggregated_versions(list(members))}
-        for name, members in groupby(found, key=lambda e: e.group)
+        for name, members in groupby(entries_, key=lambda e: e.group)
         if (name == "") is core
     ]
     api_version = f"apidiscovery.k8s.io/{version}"
@@ -214,8 +214,8 @@ def _resources(entry: Entry) -> list[dict[str, Any]]:
 
 
 def _names(entry: Entry) -> dict[str, Any]:
-    found = {"shortNames": entry.short_names, "categories": entry.categories}
-    return {key: value for key, value in found.items() if value}
+    names = {"shortNames": entry.short_names, "categories": entry.categories}
+    return {key: value for key, value in names.items() if value}
 
 
 def _subresource_entry(entry: Entry, sub: Subresource) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Faults in fields of an object, in the shapes that Kubernetes clients show.
+"""Errors in fields of an object, in the shapes that Kubernetes clients show.
 
 Source: kubernetes/apimachinery: pkg/util/validation/field/errors.go (kinds, wording of the parts).
 """
@@ -26,7 +26,7 @@ _WORDS = {
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One fault: its kind (the cause's `reason`), the field's path, and the text after the path."""
+    """One error: its kind (the cause's `reason`), the field's path, and the text after the path."""
 
     kind: str
     field: str
@@ -37,7 +37,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
     @property
     def cause(self) -> dict[str, str]:
-        """As it stands in a `Status` object's details."""
+        """The error as a cause in a `Status` object's details."""
         return {"reason": self.kind, "message": self.body, "field": self.field}
 
 
@@ -46,7 +46,7 @@ def quoted(text: str) -> str:
     return msgspec.json.encode(text).decode()
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value as it is shown inside a message."""
     if isinstance(value, str):
         return quoted(value)
@@ -58,7 +58,7 @@ def shown(value: Any) -> str:
 def _error(kind: str, path: str, value: Any, detail: str) -> FieldError:
     body = _WORDS[kind]
     if value is not _OMITTED:
-        body += f": {shown(value)}"
+        body += f": {value_text(value)}"
     if detail:
         body += f": {detail}"
     return FieldError(kind, path, body)
@@ -77,7 +77,7 @@ def type_invalid(path: str, value: Any, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[Any]) -> FieldError:
-    words = (item if isinstance(item, str) else shown(item) for item in supported)
+    words = (item if isinstance(item, str) else value_text(item) for item in supported)
     listed = ", ".join(quoted(word) for word in words)
     return _error("FieldValueNotSupported", path, value, f"supported values: {listed}" if listed else "")
 

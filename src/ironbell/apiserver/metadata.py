@@ -1,4 +1,4 @@
-"""Object metadata: what is kept of it, and whether it is well-formed.
+"""Object metadata: normalisation and validation.
 
 Source: kubernetes/apimachinery: pkg/api/validation/objectmeta.go, pkg/util/validation/validation.go.
 """
@@ -20,7 +20,7 @@ STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _NEVER_OWNERS = frozenset({("v1", "Event")})
 
 NameRule = Callable[[str], str]
-"""Why a name is none of its kind; empty if it is one."""
+"""Returns why a name is not valid, or empty."""
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -90,10 +90,10 @@ _OWNER_KNOWN = frozenset(_Owner.__struct_encode_fields__)
 
 
 def clean(value: dict[str, Any]) -> list[str]:
-    """Check the types in an object's metadata, drop what is empty or unknown, and give the unknown paths.
+    """Check the types in an object's metadata, drop empty and unknown fields, and return the unknown paths.
 
     Raises:
-        BadRequest: the metadata is no metadata.
+        BadRequest: a field has another type.
     """
     meta = value.get("metadata")
     if meta is None:
@@ -104,7 +104,7 @@ def clean(value: dict[str, Any]) -> list[str]:
         raise BadRequest(f"metadata is malformed: {error}") from error
     unknown = [f"metadata.{name}" for name in meta if name not in _KNOWN]
     for name in [name for name, part in meta.items() if name not in _KNOWN or part in (None, "", {}, [])]:
-        if name != "managedFields" or meta[name] is None:  # an empty record asks for what is there to be forgotten
+        if name != "managedFields" or meta[name] is None:  # an empty record is a request to remove the existing one
             del meta[name]
     meta.pop("selfLink", None)
     for name in ("labels", "annotations"):
@@ -126,24 +126,24 @@ _DNS_1035_TEXT = (
 
 
 def label_1035_fault(name: str) -> str:
-    """Why a name is no DNS-1035 label, or empty."""
+    """Return why a name is not a DNS-1035 label, or empty."""
     if len(name) > 63:
         return "must be no more than 63 bytes"
     return "" if _DNS_1035.fullmatch(name) else _DNS_1035_TEXT
 
 
 def embedded_metadata_faults(meta: dict[str, Any], path: str) -> list[FieldError]:
-    """Faults of the metadata of an object within another."""
-    found: list[FieldError] = []
+    """Errors in the metadata of an object within another."""
+    errors: list[FieldError] = []
     for name, check in (("labels", _check_labels), ("annotations", _check_annotations)):
         values = meta.get(name)
         if isinstance(values, dict) and all(isinstance(value, str) for value in values.values()):
-            check(values, found)
-    return [FieldError(fault.kind, path + fault.field.removeprefix("metadata"), fault.body) for fault in found]
+            check(values, errors)
+    return [FieldError(fault.kind, path + fault.field.removeprefix("metadata"), fault.body) for fault in errors]
 
 
 def name_fault(name: str, *, is_label: bool = False) -> str:
-    """Why a name is none, or empty."""
+    """Return why a name is not valid, or empty."""
     longest, pattern, text = (63, _DNS_LABEL, _DNS_LABEL_TEXT) if is_label else (253, _SUBDOMAIN, _SUBDOMAIN_TEXT)
     if len(name) > longest:
         return f"must be no more than {longest} {'bytes' if is_label else 'characters'}"
@@ -151,23 +151,23 @@ def name_fault(name: str, *, is_label: bool = False) -> str:
 
 
 def label_name_fault(name: str) -> str:
-    """Why a name is no DNS label, or empty."""
+    """Return why a name is not a DNS label, or empty."""
     return "must not contain dots" if "." in name else name_fault(name, is_label=True)
 
 
 def path_segment_fault(name: str) -> str:
-    """Why a name cannot be part of a path; empty if it can.
+    """Return why a name cannot be part of a path, or empty.
 
     Source: kubernetes/apimachinery: pkg/api/validate/content/path.go.
     """
     if name in (".", ".."):
         return f"may not be '{name}'"
-    found = [part for part in ("/", "%") if part in name]
-    return f"may not contain '{found[0]}'" if found else ""
+    characters = [part for part in ("/", "%") if part in name]
+    return f"may not contain '{characters[0]}'" if characters else ""
 
 
 def qualified_fault(key: str) -> str:
-    """Why a label key (or finalizer) is none, or empty."""
+    """Return why a label key (or finalizer) is not valid, or empty."""
     if key.count("/") > 1:
         return _SLASHES_TEXT
     prefix, slash, name = key.rpartition("/")
@@ -181,7 +181,7 @@ def qualified_fault(key: str) -> str:
 
 
 def label_value_fault(value: str) -> str:
-    """Why a label's value is none, or empty."""
+    """Return why a label's value is not valid, or empty."""
     if len(value) > 63:
         return "must be no more than 63 bytes"
     return "" if _LABEL_VALUE.fullmatch(value) else _LABEL_VALUE_TEXT
@@ -190,10 +190,10 @@ def label_value_fault(value: str) -> str:
 def validate_metadata(
     meta: dict[str, Any], *, namespaced: bool, name_rule: NameRule = name_fault, core: bool = False
 ) -> list[FieldError]:
-    """Faults of cleaned metadata; `name_rule` says why a name is none, and `core` asks more of finalizers."""
+    """Errors in cleaned metadata; `name_rule` checks the name, and `core` makes the rules of finalizers stricter."""
     errors: list[FieldError] = []
     if meta.get("generateName"):
-        # The random part follows a dash as it would any letter.
+        # The random part follows a dash, too.
         prefix = re.sub("-$", "a", meta["generateName"])
         if fault := name_rule(prefix):
             errors.append(invalid("metadata.generateName", meta["generateName"], fault))

@@ -1,4 +1,4 @@
-"""Who asks for what."""
+"""Requests: an identity, a resource and the options of a write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironbell.apiserver.store.entry import Key
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """Who asks for what; a write's options with it."""
+    """A request of an identity for a resource, with the options of a write."""
 
     identity: Identity
     info: ResourceInfo

@@ -1,4 +1,4 @@
-"""What the embedded API serves: one `ResourceInfo` per served (group, version, plural), and their lookup table.
+"""The served resources: one `ResourceInfo` per served (group, version, plural), and their lookup table.
 
 Discovery, OpenAPI, tables and the verbs all read this table. It changes while the server runs, when a
 CustomResourceDefinition is committed or removed.
@@ -27,11 +27,11 @@ Convert = Callable[[Object, str], Object]
 """Brings an object (which it may change) to an apiVersion."""
 
 Types = Callable[[], tuple[str, dict[str, dict[str, Any]]]]
-"""Gives the name of a kind's type, and it with all types that it refers to, by name."""
+"""Returns the name of a kind's type, with all types that it refers to, by name."""
 
 
 class Converter(Protocol):
-    """Brings objects from one version to another, and may have to wait for it."""
+    """Converts objects between versions, perhaps by a request to a webhook."""
 
     async def convert(self, value: Object, api_version: str) -> Object: ...
 
@@ -40,7 +40,7 @@ class Converter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where the scale subresource finds its fields, as key paths such as `("spec", "replicas")`."""
+    """Paths of the scale subresource's fields, such as `("spec", "replicas")`."""
 
     spec_replicas: tuple[str, ...]
     status_replicas: tuple[str, ...]
@@ -73,28 +73,28 @@ class ResourceInfo:
     has_status: bool = False
     scale: ScalePaths | None = None
     connects: tuple[str, ...] = ()
-    """Subresources answered by a handler of `connect.Connects`."""
+    """Subresources that a handler of `connect.Connects` serves."""
     verbs: tuple[str, ...] = OBJECT_VERBS
     custom: bool = False
-    """Comes from a CustomResourceDefinition."""
+    """Whether the resource comes from a CustomResourceDefinition."""
     generations: bool = True
     """Whether `metadata.generation` counts changes of everything but metadata and status."""
     strategy: Strategy = PLAIN
     convert: Convert | None = None
     name_rule: NameRule = name_fault
     converter: Converter | None = None
-    """What converts where a function cannot: a webhook."""
+    """Converts versions where a function cannot: by a webhook."""
     field_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Field selectors beside metadata.name and metadata.namespace: label and key path."""
     deprecation_warning: str = ""
     creation_warning: str = ""
-    """What a client should know that creates an object."""
+    """Warning for a client that creates an object."""
     changed_at: int = 0
-    """The store's version since which the definition is as it is: what was written before may lack defaults."""
+    """The store's revision at which the definition last changed: objects written before may lack defaults."""
     keeps_first_status: bool = False
     """Whether an object may be created with a status."""
     kept_by_status: tuple[str, ...] | None = None
-    """What of the metadata a write to the status leaves alone; None if that is all of it."""
+    """Fields of the metadata that a write to the status leaves unchanged; None if all."""
     answers_deleted: bool = False
     """Whether a deletion answers with the object that was deleted."""
     updates_need_version: bool = False
@@ -109,7 +109,7 @@ class ResourceInfo:
 
     @property
     def compiled(self) -> CompiledSchema:
-        """The schema made ready."""
+        """The compiled schema."""
         return self.shape.compiled
 
     @property
@@ -118,12 +118,12 @@ class ResourceInfo:
 
     @property
     def subresources(self) -> tuple[str, ...]:
-        found: tuple[str, ...] = ("status",) if self.has_status else ()
+        subresources: tuple[str, ...] = ("status",) if self.has_status else ()
         if self.resource == "namespaces":
-            found += ("finalize",)
+            subresources += ("finalize",)
         if self.scale is not None:
-            found += ("scale",)
-        return found + self.connects
+            subresources += ("scale",)
+        return subresources + self.connects
 
     @property
     def collection(self) -> Collection:
@@ -140,12 +140,12 @@ class ResourceInfo:
 
     @property
     def is_stored_version(self) -> bool:
-        """Whether stored bodies can be shown as they are."""
+        """Return whether stored bodies need no conversion."""
         return self.version == self.storage_version and self.storage_group in (None, self.group)
 
     @property
     def is_converted(self) -> bool:
-        """Whether a webhook converts what is stored into this version."""
+        """Return whether a webhook converts stored objects into this version."""
         return self.converter is not None and not self.is_stored_version
 
     @property
@@ -195,17 +195,17 @@ class Resources:
             self.generation += 1
 
     def has_group(self, group: str) -> bool:
-        """Whether anything of a group is served."""
+        """Return whether any resource of a group is served."""
         return any(info.group == group for info in self._by_path.values())
 
     def get(self, group: str, version: str, plural: str) -> ResourceInfo | None:
         return self._by_path.get((group, version, plural))
 
     def find(self, where: Collection) -> ResourceInfo:
-        """What a collection names.
+        """The resource of a collection.
 
         Raises:
-            NotFound: it is not served.
+            NotFound: the resource is not served.
         """
         info = self._by_path.get((where.group, where.version, where.plural))
         if info is None:
@@ -239,5 +239,5 @@ class Resources:
 
     def storages(self) -> list[ResourceInfo]:
         """One entry per resource, in its storage version."""
-        found = (self.stored(resource) for resource in sorted(self._by_resource))
-        return [info for info in found if info is not None]
+        storages = (self.stored(resource) for resource in sorted(self._by_resource))
+        return [info for info in storages if info is not None]

@@ -1,7 +1,7 @@
-"""What is made once and used by many: events as versions show them, and lines as watchers get them.
+"""A cache of values that many requests share: events in a version, and lines of watches.
 
-A thousand watchers of one collection get the same bytes. Who comes first makes them, the others find them here. Only
-lately used values are kept, up to a number of bytes, so that large objects do not pile up.
+A thousand watches of one collection send the same bytes, which the first one encodes. Only recent values are kept, up
+to a number of bytes, so that large objects do not pile up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Refusals in the words of Kubernetes, and the `Status` object that carries them.
+"""Errors with the messages of Kubernetes, and the `Status` object that carries them.
 
 Source: kubernetes/apimachinery: pkg/api/errors/errors.go (shapes of messages and details).
 """
@@ -27,7 +27,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 def status_object(error: ApiError) -> dict[str, Any]:
-    """The `Status` object that an HTTP answer carries for an error."""
+    """The `Status` object of an HTTP response for an error."""
     meta = {"continue": error.continue_token} if isinstance(error, Expired) and error.continue_token else {}
     status: dict[str, Any] = {
         "kind": "Status", "apiVersion": "v1", "metadata": meta, "status": "Failure", "message": error.message,
@@ -41,19 +41,19 @@ def status_object(error: ApiError) -> dict[str, Any]:
 
 
 def success(info: ResourceInfo, *, name: str, uid: str) -> dict[str, Any]:
-    """The `Status` object that answers a completed delete."""
+    """The `Status` object of a completed delete."""
     details = _details(info, name)
     details["uid"] = uid
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
 def _details(info: ResourceInfo, name: str) -> dict[str, Any]:
-    found = {"name": name, "group": info.group, "kind": info.plural}
-    return {key: value for key, value in found.items() if value}
+    details = {"name": name, "group": info.group, "kind": info.plural}
+    return {key: value for key, value in details.items() if value}
 
 
 def unnamed(name: str) -> BadRequest:
-    """The refusal of an object that must say its name, and leaves it to the address."""
+    """The error for an object without the name that it must have itself, instead of only in the URL."""
     return BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
@@ -71,7 +71,7 @@ def conflict(info: ResourceInfo, name: str, *, why: str = MODIFIED) -> Conflict:
 
 
 def stale(info: ResourceInfo, name: str, *, why: str) -> Conflict:
-    """A precondition that does not hold, which names the kind where other conflicts name the resource."""
+    """The error for a precondition that does not hold; it names the kind where other conflicts name the resource."""
     return Conflict(
         f'Operation cannot be fulfilled on {info.qualified_kind} "{name}": {why}',
         details=_details(info, name) | {"kind": info.kind},
@@ -87,7 +87,7 @@ def forbidden(info: ResourceInfo, name: str, *, why: str, causes: Sequence[dict[
 
 
 def invalid(info: ResourceInfo, name: str, *, errors: Sequence[FieldError]) -> Invalid:
-    """All faults found in one object; several are put in brackets, repeated ones once."""
+    """The error for all problems of one object; several are put in brackets, repeated ones once."""
     listed = _listed(errors)
     details: dict[str, Any] = {"name": name} if name else {}
     if info.group:
@@ -98,7 +98,7 @@ def invalid(info: ResourceInfo, name: str, *, errors: Sequence[FieldError]) -> I
 
 
 def wrong_kind(info: ResourceInfo, name: str, kind: str) -> Invalid:
-    """An object of a custom resource that says it is of another kind."""
+    """The error for an object of a custom resource that has another kind."""
     fault = field_invalid("kind", kind, f"must be {info.kind}")
     details = {"name": name, "group": info.group, "kind": kind, "causes": [fault.cause]}
     return Invalid(f'{kind}.{info.group} "{name}" is invalid: {fault}', details=details)
@@ -110,34 +110,34 @@ def _listed(errors: Sequence[FieldError]) -> str:
 
 
 def invalid_options(kind: str, errors: Sequence[FieldError]) -> Invalid:
-    """Faults in the options of a request, such as `ListOptions`."""
+    """The error for options of a request, such as `ListOptions`."""
     details = {"group": "meta.k8s.io", "kind": kind, "causes": [error.cause for error in errors]}
     return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_listed(errors)}', details=details)
 
 
 def invalid_patch(result: str, why: str) -> Invalid:
-    """A patch whose result is none of its kind."""
+    """The error for a patch whose result is not valid for its kind."""
     error = field_invalid("patch", result, why)
     return Invalid(f' "" is invalid: {error}', details={"causes": [error.cause]})
 
 
-def future_version(wanted: int, current: int) -> TimedOut:
-    """A version that the server has not got to."""
+def future_version(requested: int, current: int) -> TimedOut:
+    """The error for a version that the server has not reached."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
-    return TimedOut(f"Timeout: Too large resource version: {wanted}, current: {current}", details=details)
+    return TimedOut(f"Timeout: Too large resource version: {requested}, current: {current}", details=details)
 
 
 def invalid_resource(info: ResourceInfo, name: str, *, error: FieldError) -> Invalid:
-    """A fault that is found before the kind is looked at: the message names the resource."""
+    """The error for a problem that is found before the kind is known: the message names the resource."""
     details = {**(invalid(info, name, errors=[error]).details or {}), "kind": info.plural}
     return Invalid(f'{info.resource} "{name}" is invalid: {error}', details=details)
 
 
 def not_strict(faults: Sequence[str]) -> str:
-    """What strict field validation says of unknown and duplicate fields."""
+    """The message of strict field validation about unknown and duplicate fields."""
     return f"strict decoding error: {', '.join(faults)}"
 
 
-def expired_version(wanted: int, oldest: int) -> Expired:
-    return Expired(f"too old resource version: {wanted} ({oldest})")
+def expired_version(requested: int, oldest: int) -> Expired:
+    return Expired(f"too old resource version: {requested} ({oldest})")

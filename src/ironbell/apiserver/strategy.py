@@ -1,6 +1,6 @@
-"""What a built-in kind does beyond its schema: prepare and check its objects.
+"""Strategies of built-in kinds: preparation and validation of objects beyond the schema.
 
-Custom resources have none of this; their rules are all in their schema.
+Custom resources have no strategy; all their rules are in their schema.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ class Strategy(Protocol):
         ...
 
     def prepare_update(self, new: dict[str, Any], old: dict[str, Any]) -> None:
-        """Put back what a client may not change through the main resource."""
+        """Reset the fields that a client may not change through the main resource."""
         ...
 
     def prepare_delete(self, value: dict[str, Any]) -> None:
-        """Set what must be there while the object is being deleted."""
+        """Set the fields that an object must have while it is being deleted."""
         ...
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
-        """Faults that a schema cannot say; `old` is None on creation."""
+        """Errors that a schema cannot express; `old` is None on creation."""
         ...
 
 
 class Plain:
-    """No rules."""
+    """A strategy without rules."""
 
     def prepare_create(self, new: dict[str, Any]) -> None:
         return None

@@ -1,7 +1,6 @@
-"""The API's own threads, for what would keep its event loop from answering others for long.
+"""The API's own threads, for work that would block its event loop for long.
 
-They are apart from those that everything else in the process shares: whatever keeps these waiting, requests are
-answered.
+They are separate from the threads that the rest of the process shares, so work there does not delay requests.
 """
 
 from __future__ import annotations
@@ -21,27 +20,28 @@ R = TypeVar("R")
 
 _MOST: Final = 8
 _POOL: Final = ThreadPoolExecutor(_MOST, thread_name_prefix="api")
-# One thread: what takes long there competes with the event loop for the interpreter, and so nothing else does.
+# One thread: its work competes with the event loop for the interpreter, and more threads would compete more.
 _LONG: Final = ThreadPoolExecutor(1, thread_name_prefix="api-expressions")
 BRIEF_S: Final = 0.02
-"""Of processor time, for expressions that are evaluated in the event loop."""
+"""Limit of processor time, for expressions that are evaluated in the event loop."""
 
 
 async def in_thread(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """What the work returns, or raises. Cancellation point; work that has begun goes on to its end."""
+    """Return the result of work in a thread. Cancellation point; work that has begun runs to completion."""
     return await _run(_POOL, partial(work, *args, **kwargs))
 
 
 async def evaluated(work: Callable[[], R]) -> R:
-    """What work gives that evaluates expressions: at once if it is brief, as most of it is, and else in a thread.
+    """Return the result of work that evaluates expressions: in the event loop if it is brief, as most work is, else in
+    a thread.
 
-    What is not brief is begun anew there, after what others have there before it. Work must bear that: it changes
-    nothing that is not its own, and limits itself what it takes of `codec.effort`. Cancellation point.
+    Work that is not brief starts again there, after the work that is queued before it. It must therefore change nothing
+    but its own values, and limit its own use of `codec.effort`. Cancellation point.
     """
     with effort.limited(BRIEF_S), suppress(effort.TooMuchEffort):
-        found = work()
+        result = work()
         if not effort.is_used_up():
-            return found
+            return result
     return await _run(_LONG, work)
 
 

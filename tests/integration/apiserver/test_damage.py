@@ -88,7 +88,7 @@ def flip(name: str, place: int) -> Callable[[Path], None]:
 
 CLOSED = {
     "truncated": (cut("api.db", 0.5), "is damaged: .*ironbell restore BACKUP --data-dir"),
-    "emptied": (cut("api.db", 0), "is missing or empty, but there was one: .*To begin anew with no objects remove"),
+    "emptied": (cut("api.db", 0), "is missing or empty, but there was one: .*To start again without objects, remove"),
     "removed": (remove("api.db"), "is missing or empty"),
     "no header": (flip("api.db", 3), "is damaged: file is not a database|NotADBError|is damaged"),
     "a root page": (flip("api.db", PAGE + 3), "is damaged"),

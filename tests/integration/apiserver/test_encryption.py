@@ -173,7 +173,7 @@ def damage_owner(file: Path) -> None:
     [
         (damage_removed, r"storage.key is missing, .* put the file back, or name its place with --encryption-key-file"),
         (damage_replaced, r"storage.key holds \w{16}, but .* encrypted with the key \w{16}: add a line"),
-        (damage_text, r"storage.key, line 1: is no key, which is 32 bytes in base64"),
+        (damage_text, r"storage.key, line 1: is not a key: expected 32 bytes in base64"),
         (damage_empty, r"storage.key holds no key"),
         pytest.param(damage_owner, 'belongs to account "60771", .*`chown root ', marks=pytest.mark.root),
         (damage_mode, r"can be read by others \(mode 0640\): .*`chmod 600"),

@@ -1,4 +1,4 @@
-"""Disks that are full, fail or are read-only, with real file systems: writes are refused, everything else goes on."""
+"""Disks that are full, fail or are read-only, with real file systems: writes are rejected, everything else goes on."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def write_until_refused(server: ApiServer, prefix: str) -> tuple[set[str],
 
 
 async def check_refusal(server: ApiServer, made: set[str]) -> None:
-    """Reads and watches go on while writes are refused, several at once too."""
+    """Reads and watches go on while writes are rejected, several at once too."""
     assert is_refusing() == 1
     assert made <= await names(server)
     refused = await asyncio.gather(*(create(server, f"more{n}") for n in range(40)), return_exceptions=True)

@@ -121,7 +121,7 @@ async def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     connection.pragma("user_version", SCHEMA_VERSION + 1)
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StorageError, match="this program knows 2: use a newer release"):
+    with pytest.raises(StorageError, match="this program supports 2: use a newer release"):
         async with opened(path):
             pass
     assert path.read_bytes() == before

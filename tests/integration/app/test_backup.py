@@ -145,7 +145,7 @@ async def test_keys_are_in_a_backup_only_when_asked_for(tmp_path: Path) -> None:
     secret = KeyFile(folder / "storage.key").read()
     assert secret is not None
     said = await ironbell("backup", tmp_path / "b.tar", "--data-dir", folder)
-    key_id = secret.first.id.hex()
+    key_id = secret.primary.id.hex()
     assert f"Secrets in it need the key {key_id}, which is not in it: keep a copy" in said
     raw = (tmp_path / "b.tar").read_bytes()
     assert base64.b64encode(secret.first.secret) not in raw
@@ -249,7 +249,7 @@ async def test_storage_check_and_key_rotation(tmp_path: Path) -> None:
     assert first.first.id not in (folder / "api.db").read_bytes()
     facts = await ironbell_json(*check)
     assert facts["locked"] == 0
-    assert facts["keys"] == [KeyFile(folder / "storage.key").read().first.id.hex()]  # type: ignore[union-attr]
+    assert facts["keys"] == [KeyFile(folder / "storage.key").read().primary.id.hex()]  # type: ignore[union-attr]
     async with opened(folder) as server:
         assert base64.b64encode(WORD) in await server.client(ADMIN).get(SECRETS, "default", "s")
     raw = bytearray((folder / "api.db").read_bytes())

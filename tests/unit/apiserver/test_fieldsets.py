@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.apiserver.managedfields.compare import compare, said
+from ironbell.apiserver.managedfields.compare import compare, applied_fields
 from ironbell.apiserver.managedfields.fieldset import (
     Fields,
     Path,
@@ -89,7 +89,7 @@ def test_a_configuration_says_leaves_and_what_no_schema_declares() -> None:
         }
     }
     value = {"spec": {"parts": [{"name": "x", "n": 1}], "plain": [1], "names": {"a": {"x": 1}}}}
-    assert said(value, schema) == {
+    assert applied_fields(value, schema) == {
         "f:spec": {
             "f:parts": {'k:{"name":"x"}': {".": {}, "f:name": {}, "f:n": {}}},
             "f:plain": {},

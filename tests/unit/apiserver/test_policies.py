@@ -99,10 +99,10 @@ def entry(resource: str, name: str, value: Any) -> Entry:
 
 def test_what_cannot_be_read_is_not_in_force() -> None:
     policies = Policies(VALIDATING)
-    policies.note(Change(entry(VALIDATING.policies, "p", {"spec": {"validations": "none"}}), None, deleted=False))
-    policies.note(Change(entry(VALIDATING.bindings, "b", {"spec": {"policyName": "p"}}), None, deleted=False))
+    policies.apply(Change(entry(VALIDATING.policies, "p", {"spec": {"validations": "none"}}), None, deleted=False))
+    policies.apply(Change(entry(VALIDATING.bindings, "b", {"spec": {"policyName": "p"}}), None, deleted=False))
     assert policies.all == ()
-    policies.note(Change(entry(VALIDATING.policies, "p", {"spec": {}}), None, deleted=False))
+    policies.apply(Change(entry(VALIDATING.policies, "p", {"spec": {}}), None, deleted=False))
     assert [(found.name, [bound.name for bound in bindings]) for found, bindings in policies.all] == [("p", ["b"])]
-    policies.note(Change(entry(VALIDATING.bindings, "b", {}), None, deleted=True))
+    policies.apply(Change(entry(VALIDATING.bindings, "b", {}), None, deleted=True))
     assert policies.all == ()

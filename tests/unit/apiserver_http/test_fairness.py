@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ironbell.api.client import TooManyRequests
 from ironbell.apiserver.flowcontrol.limits import NOBODY_WAITS, Limits, Waiting
-from ironbell.apiserver.http.fairness import Asker, Gate, Rules, Seat
+from ironbell.apiserver.http.fairness import Gate, Rules, Seat, Sender
 
 ALL = Limits(nominal=1000, kept=0, own=1, most=1000)
 MANY = Waiting(of_flow=1000, of_all=10000)
@@ -23,8 +23,8 @@ def gate_of(seats: int, pace: int = 2, *, rules: dict[str, Rules] | None = None,
     return gate
 
 
-def asker(user: str, level: str = "") -> Asker:
-    return Asker(level, user, user)
+def asker(user: str, level: str = "") -> Sender:
+    return Sender(level, user, user)
 
 
 async def settled() -> None:

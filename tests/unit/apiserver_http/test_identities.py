@@ -14,7 +14,7 @@ from ironbell.apiserver.access.pki import PkiError
 from ironbell.apiserver.access.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.identities.accounts import AccountTokens, Reference, split_user_name
 from ironbell.apiserver.identities.bearer import BearerTokens
-from ironbell.apiserver.identities.impersonation import impersonated, wanted_identity
+from ironbell.apiserver.identities.impersonation import impersonated, requested_identity
 from ironbell.apiserver.identities.jwt import SigningKey
 from ironbell.apiserver.identities.static_tokens import StaticTokens
 from ironbell.apiserver.store.entry import Entry
@@ -208,7 +208,7 @@ def authorizer(*rules: Rule) -> RoleAuthorizer:
 
 
 def test_headers_that_want_nothing() -> None:
-    assert wanted_identity([("Accept", "*/*")]) is None
+    assert requested_identity([("Accept", "*/*")]) is None
 
 
 def test_headers_say_whom_to_be() -> None:
@@ -216,12 +216,12 @@ def test_headers_say_whom_to_be() -> None:
         ("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("impersonate-group", "b"),
         ("Impersonate-Extra-Acme.com%2Fx", "1"), ("Impersonate-Uid", "7"),
     ]  # fmt: skip
-    assert wanted_identity(headers) == Identity("jane", ("a", "b"), "7", (("acme.com/x", ("1",)),))
+    assert requested_identity(headers) == Identity("jane", ("a", "b"), "7", (("acme.com/x", ("1",)),))
 
 
 def test_groups_alone_are_refused() -> None:
     with pytest.raises(BadRequest):
-        wanted_identity([("Impersonate-Group", "a")])
+        requested_identity([("Impersonate-Group", "a")])
 
 
 def test_every_part_must_be_allowed() -> None:
@@ -230,24 +230,24 @@ def test_every_part_must_be_allowed() -> None:
         Rule(("impersonate",), ("userextras/scope",), ("authentication.k8s.io",)),
     )
     jane = Identity("jane", ("a",), "", (("scope", ("x",)),))
-    assert impersonated(jane, ROBOT, rules, what=LIST_PODS).groups == ("a", "system:authenticated")
+    assert impersonated(jane, ROBOT, rules, attributes=LIST_PODS).groups == ("a", "system:authenticated")
     for wanted in (Identity("jane", ("b",)), Identity("john"), Identity("jane", ("a",), "7")):
         with pytest.raises(Forbidden):
-            impersonated(wanted, ROBOT, rules, what=LIST_PODS)
+            impersonated(wanted, ROBOT, rules, attributes=LIST_PODS)
 
 
 def test_the_narrow_way_never_gives_masters() -> None:
     rules = authorizer(Rule(("impersonate:user-info", "impersonate-on:user-info:list"), ("*",), ("*",)))
-    assert impersonated(Identity("jane", ("a",)), ROBOT, rules, what=LIST_PODS).user == "jane"
+    assert impersonated(Identity("jane", ("a",)), ROBOT, rules, attributes=LIST_PODS).user == "jane"
     with pytest.raises(Forbidden, match="system:masters"):
-        impersonated(Identity("jane", (MASTERS,)), ROBOT, rules, what=LIST_PODS)
+        impersonated(Identity("jane", (MASTERS,)), ROBOT, rules, attributes=LIST_PODS)
 
 
 def test_accounts_and_nodes_have_fixed_groups() -> None:
     rules = authorizer(Rule(("*",), ("*",), ("*",)))
-    account = impersonated(Identity("system:serviceaccount:a:b"), ROBOT, rules, what=LIST_PODS)
+    account = impersonated(Identity("system:serviceaccount:a:b"), ROBOT, rules, attributes=LIST_PODS)
     assert account.groups == ("system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated")
-    node = impersonated(Identity("system:node:n1"), ROBOT, rules, what=LIST_PODS)
+    node = impersonated(Identity("system:node:n1"), ROBOT, rules, attributes=LIST_PODS)
     assert node.groups == ("system:nodes", "system:authenticated")
-    nobody = impersonated(Identity("system:anonymous"), ROBOT, rules, what=LIST_PODS)
+    nobody = impersonated(Identity("system:anonymous"), ROBOT, rules, attributes=LIST_PODS)
     assert nobody.groups == ("system:unauthenticated",)

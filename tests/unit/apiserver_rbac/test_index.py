@@ -24,10 +24,10 @@ class Objects:
         self.version = 0
 
     def put(self, resource: str, name: str, namespace: str = "", **value: Any) -> None:
-        self.authorizer.index.note(Change(self._entry(resource, name, namespace, value), None))
+        self.authorizer.index.apply(Change(self._entry(resource, name, namespace, value), None))
 
     def drop(self, resource: str, name: str, namespace: str = "") -> None:
-        self.authorizer.index.note(Change(self._entry(resource, name, namespace, {}), None, deleted=True))
+        self.authorizer.index.apply(Change(self._entry(resource, name, namespace, {}), None, deleted=True))
 
     def _entry(self, resource: str, name: str, namespace: str, value: dict[str, Any]) -> Entry:
         self.version += 1

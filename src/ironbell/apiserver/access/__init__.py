@@ -1,1 +1,1 @@
-"""Who calls the embedded API, and what each identity may do: certificates, tokens, roles, kubeconfigs."""
+"""Identities of the embedded API and their permissions: certificates, tokens, roles, kubeconfigs."""

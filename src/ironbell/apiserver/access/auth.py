@@ -1,10 +1,10 @@
-"""Authentication: who sent a request.
+"""Authentication: the identity of a request's sender.
 
 A client proves itself by a certificate of our own authority (common name = user, organisations = groups) or by a bearer
 token. Tokens are random, given out once and kept only as SHA-256 digests; a digest of 256 random bits needs no salt.
-Whoever brings neither is anonymous, and may read nothing but the version and the health of the server.
+A request with neither is anonymous, and may read only the version and the health of the server.
 
-Failure modes: `Unauthorized` for a token that is not known; `PkiError` when the token file is unusable.
+Failure modes: `Unauthorized` for an unknown token; `PkiError` when the token file is unusable.
 
 Source: kubernetes/apiserver: pkg/authentication/request (x509, bearertoken, anonymous).
 """
@@ -43,19 +43,19 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """The bearer tokens that are good, kept as digests in a file, or in memory only when there is none."""
+    """The valid bearer tokens, kept as digests in a file, or in memory only without a file."""
 
     def __init__(self, path: Path | None, randomness: Randomness) -> None:
-        """Read the file, if it is there.
+        """Read the file, if it exists.
 
         Raises:
-            PkiError: the file is there and is not ours.
+            PkiError: the file exists, and is not a token file of ours.
         """
         self._path, self._randomness = path, randomness
         self._records = {record.sha256: record for record in _read(path)} if path is not None else {}
 
     def issue(self, user: str, groups: Sequence[str] = ()) -> str:
-        """A new token for `user`, whose earlier tokens stop being good; it cannot be read again later."""
+        """Create a token for `user` and revoke the user's earlier tokens; the token cannot be read again later."""
         token = base64.urlsafe_b64encode(self._randomness.token_bytes(_TOKEN_BYTES)).rstrip(b"=").decode()
         record = _Record(_digest(token), user, tuple(groups))
         kept = {digest: old for digest, old in self._records.items() if old.user != user}
@@ -63,11 +63,11 @@ class Tokens:
         return token
 
     def revoke(self, user: str) -> None:
-        """Make the tokens of `user` worthless."""
+        """Revoke the tokens of `user`."""
         self._replace({digest: old for digest, old in self._records.items() if old.user != user})
 
     def identify(self, token: str) -> Identity | None:
-        """Whose token this is."""
+        """Return the identity that a token belongs to, or None."""
         record = self._records.get(_digest(token))
         return Identity(record.user, (*record.groups, AUTHENTICATED), record.uid) if record else None
 
@@ -78,23 +78,23 @@ class Tokens:
 
 
 def authenticate(headers: Mapping[str, str], peer_certificate: Mapping[str, Any] | None, tokens: Known) -> Identity:
-    """Who sent a request with these headers over a connection with this verified certificate (`getpeercert()`).
+    """Return the sender of a request with these headers and this verified client certificate (`getpeercert()`).
 
     Raises:
-        Unauthorized: the credentials that were sent are not good.
+        Unauthorized: the credentials are not valid.
     """
     if peer_certificate:
-        found = certificate_identity(peer_certificate)
-        if found is not None:
-            return found
+        identity = certificate_identity(peer_certificate)
+        if identity is not None:
+            return identity
     header = headers.get("Authorization", "")
     if not header:
         return ANONYMOUS
     scheme, _, token = header.partition(" ")
-    found = tokens.identify(token.strip()) if scheme.lower() == "bearer" else None
-    if found is None:
+    identity = tokens.identify(token.strip()) if scheme.lower() == "bearer" else None
+    if identity is None:
         raise Unauthorized("Unauthorized")
-    return found
+    return identity
 
 
 def certificate_identity(peer_certificate: Mapping[str, Any]) -> Identity | None:
@@ -106,7 +106,7 @@ def certificate_identity(peer_certificate: Mapping[str, Any]) -> Identity | None
 
 
 def is_open(path: str) -> bool:
-    """Whether everyone may read a path."""
+    """Return whether everyone may read a path."""
     return path in OPEN_PATHS or path.startswith(("/healthz/", "/livez/", "/readyz/"))
 
 

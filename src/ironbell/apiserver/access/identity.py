@@ -1,4 +1,4 @@
-"""Who calls the embedded API.
+"""Identities of the embedded API's clients.
 
 An identity is given by the HTTP face (from a certificate or token) or by the process's wiring (for direct calls);
 everything behind it, authorisation and admission included, treats both the same.
@@ -31,14 +31,14 @@ class Identity(msgspec.Struct, frozen=True):
 
 def user_info(identity: Identity) -> dict[str, Any]:
     """An identity as objects write it (`UserInfo`)."""
-    found: dict[str, Any] = {"username": identity.user}
+    info: dict[str, Any] = {"username": identity.user}
     if identity.uid:
-        found["uid"] = identity.uid
+        info["uid"] = identity.uid
     if identity.groups:
-        found["groups"] = identity.groups
+        info["groups"] = identity.groups
     if identity.extra:
-        found["extra"] = dict(identity.extra)
-    return found
+        info["extra"] = dict(identity.extra)
+    return info
 
 
 ADMIN = Identity("kubernetes-admin", (MASTERS, AUTHENTICATED))

@@ -16,7 +16,7 @@ from ironbell.apiserver.access.pki import KeyPair, write_private
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """How a client proves who it is: by certificate or by token."""
+    """A client's proof of identity: a certificate or a token."""
 
     certificate: KeyPair | None = None
     token: str = ""
@@ -51,7 +51,7 @@ def kubeconfig(*, server: str, authority_pem: bytes, user: str, credentials: Cre
 
 
 def write_kubeconfig(path: Path, content: bytes) -> Path:
-    """Write the file for its owner's eyes only, and give its path."""
+    """Write the file, readable by its owner only, and return its path."""
     write_private(path, content)
     return path
 
@@ -74,5 +74,5 @@ def _indented(fields: dict[str, str]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Text as YAML reads it back whatever is in it: a JSON string is one of YAML's."""
+    """Return a text as a YAML scalar: every JSON string is one."""
     return msgspec.json.encode(text).decode()

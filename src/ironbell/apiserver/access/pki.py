@@ -1,9 +1,9 @@
 """The embedded API's own certificate authority.
 
-One folder holds the authority, the server's certificate and one certificate per client identity. Everything is made
-when it is first asked for, kept, and renewed at start when it would expire soon or no longer fits (other addresses,
-other groups, another authority). Keys are ECDSA P-256; a renewed authority keeps its key and its name, so that clients
-that trust the old certificate trust what the new one signs.
+One folder holds the authority, the server's certificate and one certificate per client identity. Each file is created
+on first use, kept, and renewed at start when it would expire soon or no longer fits (other addresses, other groups,
+another authority). Keys are ECDSA P-256; a renewed authority keeps its key and its name, so that clients that trust the
+old certificate trust what the new one signs.
 
 Failure modes: `PkiError` when a file cannot be read or written or does not hold what its name says; nothing is replaced
 silently, because a new authority would lock out every client.
@@ -65,29 +65,29 @@ class Authority:
     """A certificate authority in a folder."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
-        """Open the authority in `folder`, or make it there.
+        """Open the authority in `folder`, or create it.
 
         Raises:
             PkiError: the folder's files cannot be read, written or used together.
         """
         self._folder, self._clock = folder, clock
-        make_private_folder(folder)
+        create_private_folder(folder)
         self._pair = KeyPair(folder / "ca.crt", folder / "ca.key")
-        self._key = self._load_or_make_key(self._pair)
-        self._certificate = self._load_or_make_authority()
+        self._key = self._load_or_create_key(self._pair)
+        self._certificate = self._load_or_create_authority()
 
     @property
     def certificate_pem(self) -> bytes:
-        """What clients must trust."""
+        """The certificate that clients must trust."""
         return certificate_pem(self._certificate)
 
     @property
     def certificate_path(self) -> Path:
-        """Where that is kept."""
+        """Path of the authority's certificate."""
         return self._pair.certificate
 
     def server(self, addresses: Sequence[str]) -> KeyPair:
-        """The server's pair, good for these host names and IP addresses."""
+        """The server's pair, valid for these host names and IP addresses."""
         names = general_names(addresses)
         pair = self._leaf_pair("server")
         current = _load_certificate(pair.certificate)
@@ -106,7 +106,7 @@ class Authority:
     def _leaf_pair(self, stem: str) -> KeyPair:
         return KeyPair(self._folder / f"{stem}.crt", self._folder / f"{stem}.key")
 
-    def _load_or_make_key(self, pair: KeyPair) -> ec.EllipticCurvePrivateKey:
+    def _load_or_create_key(self, pair: KeyPair) -> ec.EllipticCurvePrivateKey:
         raw = read_private(pair.key)
         if raw is None:
             key = new_key()
@@ -120,7 +120,7 @@ class Authority:
             raise PkiError(f"{pair.key} holds no elliptic-curve key: restore it or remove the folder")
         return loaded
 
-    def _load_or_make_authority(self) -> x509.Certificate:
+    def _load_or_create_authority(self) -> x509.Certificate:
         current = _load_certificate(self._pair.certificate)
         if current is not None and current.public_key() != self._key.public_key():
             raise PkiError(f"{self._pair.certificate} and {self._pair.key} do not belong together: restore one of them")
@@ -161,7 +161,7 @@ class Authority:
             has_subject_identifier=True,
             has_authority_identifier=True,
         )
-        certificate = issue(spec, self._load_or_make_key(pair), Issuer(self._certificate, self._key))
+        certificate = issue(spec, self._load_or_create_key(pair), Issuer(self._certificate, self._key))
         write_private(pair.certificate, certificate_pem(certificate))
 
     def _is_usable(self, certificate: x509.Certificate, pair: KeyPair) -> bool:
@@ -169,7 +169,7 @@ class Authority:
             certificate.verify_directly_issued_by(self._certificate)
         except (ValueError, TypeError, InvalidSignature):
             return False
-        same_key = certificate.public_key() == self._load_or_make_key(pair).public_key()
+        same_key = certificate.public_key() == self._load_or_create_key(pair).public_key()
         return same_key and self._remains(certificate, RENEW_BEFORE)
 
     def _remains(self, certificate: x509.Certificate, margin: timedelta) -> bool:
@@ -184,11 +184,11 @@ def subject(certificate: x509.Certificate) -> tuple[str, tuple[str, ...]]:
     return str(names[0].value) if names else "", tuple(str(group.value) for group in groups)
 
 
-def make_private_folder(folder: Path) -> None:
-    """Make a folder that only its owner can enter.
+def create_private_folder(folder: Path) -> None:
+    """Create a folder that only its owner can enter.
 
     Raises:
-        PkiError: it cannot be made.
+        PkiError: the folder cannot be created.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def write_private(path: Path, content: bytes) -> None:
     """Replace a file at once, readable by its owner only.
 
     Raises:
-        PkiError: it cannot be written.
+        PkiError: the file cannot be written.
     """
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -218,10 +218,10 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_private(path: Path) -> bytes | None:
-    """A file's content; None if it is not there.
+    """A file's content; None if it does not exist.
 
     Raises:
-        PkiError: it cannot be read.
+        PkiError: the file cannot be read.
     """
     try:
         return path.read_bytes()

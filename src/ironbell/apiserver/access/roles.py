@@ -1,9 +1,9 @@
-"""Authorisation: what may be asked for, the rules that allow it, and roles that a program holds in memory.
+"""Authorisation: the attributes of a request, the rules that allow it, and roles that a program holds in memory.
 
-Roles that are objects of the API are in `rbac`; what is here needs no store.
+Roles that are objects of the API are in `rbac`; this module needs no store.
 
 Source: kubernetes/kubernetes: pkg/apis/rbac/v1/evaluation_helpers.go (how rules match);
-kubernetes/apiserver: pkg/endpoints/handlers/responsewriters/errors.go (the refusal's message).
+kubernetes/apiserver: pkg/endpoints/handlers/responsewriters/errors.go (the message of a rejection).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ironbell.apiserver.access.identity import MASTERS, Identity
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """What somebody wants to do."""
+    """Attributes of a request: the verb, and its resource or path."""
 
     verb: str
     group: str = ""
@@ -37,7 +37,7 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether something is allowed, and by which binding; of a refusal, what could not be resolved."""
+    """Decision about a request: the binding that allows it, or the error of unresolved roles."""
 
     allowed: bool
     reason: str = ""
@@ -59,36 +59,36 @@ class Rule(msgspec.Struct, frozen=True):
     urls: tuple[str, ...] = ()
     """Paths outside the resources; one that ends in `*` stands for all that begin so."""
 
-    def allows(self, wanted: Attributes) -> bool:
-        if wanted.verb not in self.verbs and "*" not in self.verbs:
+    def allows(self, attributes: Attributes) -> bool:
+        if attributes.verb not in self.verbs and "*" not in self.verbs:
             return False
-        if wanted.path:
-            return any(url_covers(url, wanted.path) for url in self.urls)
+        if attributes.path:
+            return any(url_covers(url, attributes.path) for url in self.urls)
         return (
-            (wanted.group in self.api_groups or "*" in self.api_groups)
-            and self._covers(wanted)
-            and (not self.resource_names or wanted.name in self.resource_names)
+            (attributes.group in self.api_groups or "*" in self.api_groups)
+            and self._covers(attributes)
+            and (not self.resource_names or attributes.name in self.resource_names)
         )
 
-    def _covers(self, wanted: Attributes) -> bool:
-        if "*" in self.resources or wanted.full_resource in self.resources:
+    def _covers(self, attributes: Attributes) -> bool:
+        if "*" in self.resources or attributes.full_resource in self.resources:
             return True
-        return bool(wanted.subresource) and f"*/{wanted.subresource}" in self.resources
+        return bool(attributes.subresource) and f"*/{attributes.subresource}" in self.resources
 
 
 EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(("*",), (), (), (), ("*",)))
-"""The rules of those who may do anything."""
+"""Rules that allow everything."""
 
 
 def url_covers(pattern: str, path: str) -> bool:
-    """Whether a rule's path stands for `path`."""
+    """Return whether a rule's path stands for `path`."""
     return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
 class Authorizer(Protocol):
-    """Says whether an identity may do something."""
+    """Decides whether an identity may send a request."""
 
-    def decide(self, identity: Identity, wanted: Attributes) -> Decision: ...
+    def decide(self, identity: Identity, attributes: Attributes) -> Decision: ...
 
     def rules(self, identity: Identity, namespace: str) -> Iterator[Rule]:
         """All rules that an identity holds in a namespace, or everywhere if that is empty."""
@@ -103,7 +103,7 @@ class Role(msgspec.Struct, frozen=True):
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """Who holds a role; in one namespace, or everywhere if that is empty."""
+    """Users and groups that hold a role; in one namespace, or everywhere if that is empty."""
 
     role: str
     users: tuple[str, ...] = ()
@@ -120,18 +120,18 @@ class RoleAuthorizer:
     _by_subject: dict[str, list[Binding]] = field(default_factory=dict)
 
     def grant(self, role: Role, bindings: Iterable[Binding]) -> None:
-        """Add a role with those who hold it."""
+        """Add a role and its bindings."""
         self.roles[role.name] = role
         for binding in bindings:
             self.bindings.append(binding)
             for subject in (*(f"u:{user}" for user in binding.users), *(f"g:{group}" for group in binding.groups)):
                 self._by_subject.setdefault(subject, []).append(binding)
 
-    def decide(self, identity: Identity, wanted: Attributes) -> Decision:
+    def decide(self, identity: Identity, attributes: Attributes) -> Decision:
         if MASTERS in identity.groups:
             return _ALLOWED
-        for binding in self._held(identity, wanted.namespace):
-            if any(rule.allows(wanted) for rule in self.roles[binding.role].rules):
+        for binding in self._held(identity, attributes.namespace):
+            if any(rule.allows(attributes) for rule in self.roles[binding.role].rules):
                 return Decision(True, f'RBAC: allowed by role "{binding.role}" of this server\'s own processes')
         return Decision(False)
 
@@ -146,23 +146,23 @@ class RoleAuthorizer:
                     yield binding
 
 
-def refusal(identity: Identity, wanted: Attributes, *, reason: str = "") -> Forbidden:
-    """The error for what is not allowed."""
-    if wanted.path:
-        what = f'path "{wanted.path}"'
+def forbidden_error(identity: Identity, attributes: Attributes, *, reason: str = "") -> Forbidden:
+    """Return the error for a request that is not allowed."""
+    if attributes.path:
+        target = f'path "{attributes.path}"'
     else:
-        scope = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
-        what = f'resource "{wanted.full_resource}" in API group "{wanted.group}" {scope}'
-    why = _without_markup(f'User "{identity.user}" cannot {wanted.verb} {what}')
+        scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+        target = f'resource "{attributes.full_resource}" in API group "{attributes.group}" {scope}'
+    why = _without_markup(f'User "{identity.user}" cannot {attributes.verb} {target}')
     if reason:
         why = f"{why}: {reason}"
-    resource = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
-    subject = f'{resource} "{wanted.name}"' if wanted.name else resource
-    details = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
+    resource = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    subject = f'{resource} "{attributes.name}"' if attributes.name else resource
+    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
     message = f"{subject} is forbidden: {why}" if resource else f"forbidden: {why}"
     return Forbidden(message, details={key: value for key, value in details.items() if value})
 
 
 def _without_markup(text: str) -> str:
-    """What a client sent must not come back as something that a browser takes for HTML."""
+    """Escape a client's text, so that no browser takes it for HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

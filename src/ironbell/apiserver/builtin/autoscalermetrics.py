@@ -14,12 +14,12 @@ Value = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Side:
-    """How metrics of a spec, or of a status, name their amounts."""
+    """Names of the amounts in a spec's metrics, or in a status's."""
 
     word: str
-    """What the old version's fields begin with."""
+    """Prefix of the old version's fields."""
     part: str
-    """What the new version has its amounts in."""
+    """Field of the new version that holds the amounts."""
     is_aim: bool
 
 
@@ -36,9 +36,9 @@ _DIRECTIONS = {"scaleUp": "ScaleUp", "scaleDown": "ScaleDown"}
 
 
 def part_of(value: Value, name: str) -> Value:
-    """An inner object; an empty one where there is none."""
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
+    """Return an inner object, or an empty one if it is missing."""
+    inner = value.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def old_metric(metric: Value, side: _Side) -> Value:
@@ -115,7 +115,9 @@ def _old_rules(rules: Value | None) -> Value | None:
     old = {name: rules.get(field) for field, name in _RULES.items()}
     policies = rules.get("policies")
     old["Policies"] = (
-        None if policies is None else [{name: each.get(field) for field, name in _POLICY.items()} for each in policies]
+        None
+        if policies is None
+        else [{name: policy.get(field) for field, name in _POLICY.items()} for policy in policies]
     )
     return {**old, "Tolerance": rules.get("tolerance")}
 
@@ -134,7 +136,9 @@ def _new_rules(rules: Value) -> Value:
     policies = rules.get("Policies")
     if isinstance(policies, list):
         new["policies"] = [
-            {field: each.get(name) for field, name in _POLICY.items()} for each in policies if isinstance(each, dict)
+            {field: policy.get(name) for field, name in _POLICY.items()}
+            for policy in policies
+            if isinstance(policy, dict)
         ]
     return _present({**new, "tolerance": rules.get("Tolerance")})
 

@@ -1,7 +1,7 @@
 """HorizontalPodAutoscalers between their two versions: stored as autoscaling/v2, shown as autoscaling/v1 as well.
 
-What v1 has no field for (other metrics than the processor's, what was measured, conditions, behaviour) is in
-annotations there, as JSON.
+Version v1 keeps what it has no field for (metrics other than CPU, measured values, conditions, behaviour) in
+annotations, as JSON.
 
 Source: kubernetes/kubernetes: pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/annotations.go.
 """
@@ -43,37 +43,45 @@ def convert_autoscaler(value: Value, api_version: str) -> Value:
         return value
     spec, status = part_of(value, "spec"), part_of(value, "status")
     shared = {field: spec[field] for field in ("scaleTargetRef", "minReplicas", "maxReplicas") if field in spec}
-    told = {field: status[field] for field in ("observedGeneration", "lastScaleTime") if field in status}
+    old_status = {field: status[field] for field in ("observedGeneration", "lastScaleTime") if field in status}
     if api_version == NEW:
         annotations = part_of(part_of(value, "metadata"), "annotations")
         return {
             **_annotated(value, {}),
             "apiVersion": api_version,
             "spec": {**shared, **_new_spec(spec, annotations)},
-            "status": {**told, **_new_status(status, annotations)},
+            "status": {**old_status, **_new_status(status, annotations)},
         }
     return {
         **_annotated(value, _carried(spec, status)),
         "apiVersion": api_version,
         "spec": {**shared, **_old_spec(spec)},
-        "status": {**told, **_old_status(status)},
+        "status": {**old_status, **_old_status(status)},
     }
 
 
 def _old_spec(spec: Value) -> Value:
-    found = [share for metric in _list(spec, "metrics") if (share := _share(metric, "target")) is not None]
-    return {"targetCPUUtilizationPercentage": found[0]} if found else {}
+    utilizations = [
+        utilization
+        for metric in _list(spec, "metrics")
+        if (utilization := _cpu_utilization(metric, "target")) is not None
+    ]
+    return {"targetCPUUtilizationPercentage": utilizations[0]} if utilizations else {}
 
 
 def _old_status(status: Value) -> Value:
-    found = [share for metric in _list(status, "currentMetrics") if (share := _share(metric, "current")) is not None]
+    utilizations = [
+        utilization
+        for metric in _list(status, "currentMetrics")
+        if (utilization := _cpu_utilization(metric, "current")) is not None
+    ]
     counts = {field: status.get(field) or 0 for field in ("currentReplicas", "desiredReplicas")}
-    return {**counts, "currentCPUUtilizationPercentage": found[-1]} if found else counts
+    return {**counts, "currentCPUUtilizationPercentage": utilizations[-1]} if utilizations else counts
 
 
 def _carried(spec: Value, status: Value) -> dict[str, str]:
     """The annotations of v1."""
-    others = [metric for metric in _list(spec, "metrics") if _share(metric, "target") is None]
+    others = [metric for metric in _list(spec, "metrics") if _cpu_utilization(metric, "target") is None]
     behaviour = spec.get("behavior")
     carried: dict[str, Any] = {
         _METRICS: [old_metric(metric, AIM) for metric in others],
@@ -85,10 +93,10 @@ def _carried(spec: Value, status: Value) -> dict[str, str]:
 
 
 def _new_spec(spec: Value, annotations: Value) -> Value:
-    share = spec.get("targetCPUUtilizationPercentage")
+    utilization = spec.get("targetCPUUtilizationPercentage")
     metrics = [new_metric(metric, AIM) for metric in _read(annotations, _METRICS, list[dict[str, Any]]) or ()]
-    if share is not None or not metrics:
-        target = {"type": "Utilization", "averageUtilization": _USUAL_PERCENT if share is None else share}
+    if utilization is not None or not metrics:
+        target = {"type": "Utilization", "averageUtilization": _USUAL_PERCENT if utilization is None else utilization}
         metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": target}})
     behaviour = new_behaviour(_read(annotations, _BEHAVIOUR, dict[str, Any]) or {})
     return {"metrics": metrics, "behavior": behaviour} if behaviour else {"metrics": metrics}
@@ -96,12 +104,12 @@ def _new_spec(spec: Value, annotations: Value) -> Value:
 
 def _new_status(status: Value, annotations: Value) -> Value:
     measured = _read(annotations, _MEASURED, list[dict[str, Any]])
-    share = status.get("currentCPUUtilizationPercentage")
+    utilization = status.get("currentCPUUtilizationPercentage")
     seen: list[Value] | None = None
     if measured is not None:
         seen = [new_metric(metric, MEASURED) for metric in measured]
-    elif share is not None:
-        seen = [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": share}}}]
+    elif utilization is not None:
+        seen = [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": utilization}}}]
     new: Value = {"desiredReplicas": status.get("desiredReplicas") or 0, "currentMetrics": seen}
     if status.get("currentReplicas"):
         new["currentReplicas"] = status["currentReplicas"]
@@ -109,8 +117,8 @@ def _new_status(status: Value, annotations: Value) -> Value:
     return {**new, "conditions": conditions} if conditions else new
 
 
-def _share(metric: Value, amounts: str) -> Any:
-    """The processor's share that a metric is about, in per cent; None if it is about something else."""
+def _cpu_utilization(metric: Value, amounts: str) -> Any:
+    """Return the CPU utilization of a metric, in per cent; None for a metric of something else."""
     resource = part_of(metric, "resource")
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
         return None
@@ -120,22 +128,22 @@ def _share(metric: Value, amounts: str) -> Any:
 def _annotated(value: Value, carried: dict[str, str]) -> Value:
     """The object with these of the annotations that carry something, and no others of them."""
     meta = part_of(value, "metadata")
-    had = part_of(meta, "annotations")
-    if not carried and not had.keys() & _CARRIERS:
+    annotations = part_of(meta, "annotations")
+    if not carried and not annotations.keys() & _CARRIERS:
         return value
-    kept = {name: text for name, text in had.items() if name not in _CARRIERS}
+    kept = {name: text for name, text in annotations.items() if name not in _CARRIERS}
     rest = {field: content for field, content in meta.items() if field != "annotations"}
     annotations = {**kept, **carried}
     return {**value, "metadata": {**rest, "annotations": annotations} if annotations else rest}
 
 
 def _list(value: Value, field: str) -> list[Value]:
-    found = value.get(field)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    elements = value.get(field)
+    return [element for element in elements if isinstance(element, dict)] if isinstance(elements, list) else []
 
 
 def _read(annotations: Value, name: str, kind: type[T]) -> T | None:
-    """What an annotation carries; what cannot be read is as if it were not there."""
+    """Return the content of an annotation; None if it is missing or cannot be read."""
     try:
         return msgspec.json.decode(str(annotations.get(name, "")), type=kind)
     except (msgspec.DecodeError, RecursionError):

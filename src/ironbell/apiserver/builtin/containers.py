@@ -1,4 +1,4 @@
-"""Faults in the containers of a pod's specification.
+"""Problems of the containers of a pod's specification.
 
 Source: kubernetes/kubernetes: pkg/apis/core/validation/validation.go (ValidatePodSpec, validateContainers).
 """
@@ -18,7 +18,7 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def container_faults(spec: Object, path: str) -> list[FieldError]:
-    """Faults of all containers: names, images, ports, and volumes that are not there."""
+    """Problems of all containers: names, images, ports, and missing volumes."""
     errors: list[FieldError] = []
     volumes = _volume_names(spec, path, errors)
     seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""Whether an object can be decoded as its kind: the types of its fields, and nothing else.
+"""Decoding checks: whether the fields of an object have the types of its kind.
 
-A built-in kind is a Go struct upstream, so what does not fit is refused in the words of Go's JSON decoder, before any
-rule is asked.
+A built-in kind is a Go struct upstream. An object that does not fit is rejected with the message of Go's JSON decoder,
+before any rule runs.
 
 Source: go: encoding/json/decode.go (UnmarshalTypeError); kubernetes/apimachinery: pkg/api/resource/quantity.go,
 pkg/apis/meta/v1/time.go.
@@ -24,12 +24,12 @@ _is_time = format_check("date-time")
 
 
 def compile_decode(schema: Mapping[str, Any], known: dict[int, Decode] | None = None) -> Decode:
-    """A closure that finds what does not fit the types of a schema; equal parts of it are compiled once."""
+    """Return a closure that finds values of the wrong type; equal parts of it are compiled once."""
     known = {} if known is None else known
-    made = known.get(id(schema))
-    if made is None:
-        made = known[id(schema)] = _compile(schema, known)
-    return made
+    decode = known.get(id(schema))
+    if decode is None:
+        decode = known[id(schema)] = _compile(schema, known)
+    return decode
 
 
 def _compile(schema: Mapping[str, Any], known: dict[int, Decode]) -> Decode:
@@ -81,12 +81,12 @@ def go_type(schema: Mapping[str, Any]) -> str:
     return "string"
 
 
-def _misfit(value: Any, struct: str, path: str, wanted: str) -> str:
-    found = _JSON_NAMES.get(type(value), "null")
-    if isinstance(value, int | float) and not isinstance(value, bool) and wanted.startswith(("int", "uint")):
-        found = f"number {value}"
+def _misfit(value: Any, struct: str, path: str, expected: str) -> str:
+    description = _JSON_NAMES.get(type(value), "null")
+    if isinstance(value, int | float) and not isinstance(value, bool) and expected.startswith(("int", "uint")):
+        description = f"number {value}"
     place = f"Go struct field {struct}.{path}" if path else "Go value"
-    return f"json: cannot unmarshal {found} into {place} of type {wanted}"
+    return f"json: cannot unmarshal {description} into {place} of type {expected}"
 
 
 def _anything(value: Any, struct: str, path: str) -> str:
@@ -94,15 +94,15 @@ def _anything(value: Any, struct: str, path: str) -> str:
 
 
 def _struct(schema: Mapping[str, Any], known: dict[int, Decode]) -> Decode:
-    wanted = go_type(schema)
-    own = wanted.rpartition(".")[2]
+    expected = go_type(schema)
+    own = expected.rpartition(".")[2]
     fields = {name: compile_decode(sub, known) for name, sub in schema["properties"].items()}
 
     def decode(value: Any, struct: str, path: str) -> str:
         if value is None:
             return ""
         if not isinstance(value, dict):
-            return _misfit(value, struct, path, wanted)
+            return _misfit(value, struct, path, expected)
         prefix = f"{path}." if path else ""
         for name, sub in value.items():
             field = fields.get(name)
@@ -114,7 +114,7 @@ def _struct(schema: Mapping[str, Any], known: dict[int, Decode]) -> Decode:
 
 
 def _map(schema: Mapping[str, Any], known: dict[int, Decode]) -> Decode:
-    wanted = go_type(schema)
+    expected = go_type(schema)
     inner = schema.get("additionalProperties")
     child = compile_decode(inner, known) if isinstance(inner, Mapping) else _anything
 
@@ -122,14 +122,14 @@ def _map(schema: Mapping[str, Any], known: dict[int, Decode]) -> Decode:
         if value is None:
             return ""
         if not isinstance(value, dict):
-            return _misfit(value, struct, path, wanted)
+            return _misfit(value, struct, path, expected)
         return next((fault for sub in value.values() if (fault := child(sub, struct, path))), "")
 
     return decode
 
 
 def _list(schema: Mapping[str, Any], known: dict[int, Decode]) -> Decode:
-    wanted = go_type(schema)
+    expected = go_type(schema)
     inner = schema.get("items")
     child = compile_decode(inner, known) if isinstance(inner, Mapping) else _anything
 
@@ -137,17 +137,17 @@ def _list(schema: Mapping[str, Any], known: dict[int, Decode]) -> Decode:
         if value is None:
             return ""
         if not isinstance(value, list):
-            return _misfit(value, struct, path, wanted)
+            return _misfit(value, struct, path, expected)
         return next((fault for sub in value if (fault := child(sub, struct, path))), "")
 
     return decode
 
 
-def _scalar(python_type: type, wanted: str) -> Decode:
+def _scalar(python_type: type, expected: str) -> Decode:
     def decode(value: Any, struct: str, path: str) -> str:
         if value is None or type(value) is python_type:
             return ""
-        return _misfit(value, struct, path, wanted)
+        return _misfit(value, struct, path, expected)
 
     return decode
 
@@ -209,6 +209,6 @@ def _bytes(value: Any, struct: str, path: str) -> str:
 
 
 def _illegal_at(text: str) -> int:
-    """Where Go's decoder stops."""
+    """Return the position where Go's decoder stops."""
     alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
     return next((index for index, char in enumerate(text) if char not in alphabet), len(text) - len(text) % 4)

@@ -1,7 +1,7 @@
-"""What the server fills in where a client says nothing, by type.
+"""Defaults of built-in kinds, by type.
 
-`STATIC` are values of single fields; `CONDITIONAL` are functions over a whole value, for what depends on its other
-fields. Names of types leave out `io.k8s.api.`.
+`STATIC` are values of single fields; `CONDITIONAL` are functions of a whole value, for defaults that depend on its
+other fields. Names of types leave out `io.k8s.api.`.
 
 Source: kubernetes/kubernetes: pkg/apis/*/v1/defaults.go, pkg/apis/autoscaling/v2/defaults.go.
 """
@@ -227,7 +227,7 @@ def _service(spec: Value) -> None:
 
 
 def _headless(spec: Value) -> None:
-    """A service without an address: one family where pods have to be reached, both where somebody else says where."""
+    """Set the families of a headless service: one if it selects pods, both if its endpoints are managed by others."""
     spec.setdefault("clusterIPs", ["None"])
     if spec.get("selector"):
         spec.setdefault("ipFamilies", ["IPv4"])
@@ -238,7 +238,7 @@ def _headless(spec: Value) -> None:
 
 
 def _pod_spec(spec: Value) -> None:
-    """The account's old name follows the new one."""
+    """Set the deprecated name of the service account to the new field's value."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account

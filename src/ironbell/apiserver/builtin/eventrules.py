@@ -1,4 +1,4 @@
-"""What an event must say: little in the old form, more in the new one, which has an `eventTime`.
+"""Validation of Events: few fields are required in the old form, more in the new form, which has an `eventTime`.
 
 Source: kubernetes/kubernetes: pkg/apis/core/validation/events.go.
 """
@@ -21,7 +21,7 @@ _OLD_ONLY = ("firstTimestamp", "lastTimestamp", "count", "source")
 
 
 class EventRules(Plain):
-    """Events say which object they are about, and are stored beside it."""
+    """Events name the object that they are about, and are stored in its namespace."""
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
         is_new_form = new["apiVersion"] != "v1"
@@ -66,13 +66,13 @@ def _validate_create(event: dict[str, Any]) -> list[FieldError]:
     return errors + [invalid(name, "", "needs to be unset") for name in _OLD_ONLY if event.get(name)]
 
 
-def _validate_update(event: dict[str, Any], before: dict[str, Any]) -> list[FieldError]:
-    errors = _validate_series(event) if event.get("series") != before.get("series") else []
+def _validate_update(event: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
+    errors = _validate_series(event) if event.get("series") != old.get("series") else []
     names = {**{name: name for name in _KEPT}, "reportingComponent": "reportingController"}
     return errors + [
         invalid(shown, event.get(name, ""), "field is immutable")
         for name, shown in names.items()
-        if (event.get(name) or None) != (before.get(name) or None)
+        if (event.get(name) or None) != (old.get(name) or None)
     ]
 
 

@@ -17,7 +17,7 @@ _NAMES = {
     "count": "deprecatedCount",
 }
 _OMITTED = ("reportingController", "reportingInstance")
-"""What events.k8s.io leaves out where the core API has it empty."""
+"""Fields that events.k8s.io leaves out if they are empty in the core API."""
 _BACK = {new: old for old, new in _NAMES.items()}
 
 

@@ -1,7 +1,7 @@
-"""The facts of Kubernetes' own kinds: which there are, and what their fields are.
+"""Facts about Kubernetes' own kinds: their resources and the types of their fields.
 
-The data comes from `tools/builtin_facts.py`. It is OpenAPI without texts; references are names of other types. Types
-stay encoded until one is asked for, and a tree of types shares what is the same in it.
+The data comes from `tools/builtin_facts.py`. It is OpenAPI without texts; references are names of other types. A type
+is decoded on first use, and trees of types share equal parts.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ def builtin_facts() -> list[BuiltinResource]:
 
 
 def release() -> str:
-    """The release of Kubernetes that the facts are of."""
+    """The release of Kubernetes that the facts describe."""
     return _facts().kubernetes
 
 
 def type_facts(name: str) -> dict[str, Any]:
     """One type; its references are names."""
-    found: dict[str, Any] = msgspec.json.decode(_facts().types[name])
-    return found
+    schema: dict[str, Any] = msgspec.json.decode(_facts().types[name])
+    return schema
 
 
 def referenced_types(name: str) -> dict[str, dict[str, Any]]:
-    """A type and all that it needs, by name."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return a type and all types that it refers to, by name."""
+    types: dict[str, dict[str, Any]] = {}
     waiting = [name]
     while waiting:
         current = waiting.pop()
-        if current not in found:
-            found[current] = type_facts(current)
-            waiting += _references(found[current])
-    return found
+        if current not in types:
+            types[current] = type_facts(current)
+            waiting += _references(types[current])
+    return types
 
 
 def _references(schema: dict[str, Any]) -> list[str]:
@@ -74,7 +74,7 @@ def _references(schema: dict[str, Any]) -> list[str]:
 
 
 def expanded(name: str) -> dict[str, Any]:
-    """A type with every reference replaced by what it refers to; `goType` tells the name of what was there."""
+    """Return a type with every reference replaced by the type; `goType` keeps the replaced name."""
     return _Expansion().type(name)
 
 

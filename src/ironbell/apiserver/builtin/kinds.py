@@ -91,7 +91,7 @@ _NAME_RULES: dict[str, NameRule] = {
 _DEPRECATED = {"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
 _VERBS = {
     "namespaces": tuple(verb for verb in OBJECT_VERBS if verb != "deletecollection"),
-    # nothing is aggregated here: discovery and lists say so, and no write is promised
+    # nothing is aggregated here: discovery and lists show that, and writes are not offered
     "apiservices": ("get", "list", "watch"),
 }
 _SCALE = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
@@ -100,43 +100,44 @@ _NOT_SIGNED = "this API signs no certificates: use `kubectl create token`, or a 
 
 
 def builtin_resources(crd_rules: CrdRules) -> list[list[ResourceInfo]]:
-    """All built-in resources, each with its versions. All servers of a process share those that never change, and
-    with them what is made of their schemas when one is first used."""
+    """All built-in resources, each with its versions. All servers of a process share the resources that never change,
+    with their compiled schemas.
+    """
     return [*_plain(), [_definitions(crd_rules)]]
 
 
 @cache
 def _plain() -> tuple[list[ResourceInfo], ...]:
     versions = groupby(map(_info, builtin_facts()), key=lambda info: info.resource)
-    return tuple(sorted(found, key=lambda info: info.served_versions.index(info.version)) for _, found in versions)
+    return tuple(sorted(infos, key=lambda info: info.served_versions.index(info.version)) for _, infos in versions)
 
 
 def _creation_warning(plural: str) -> str:
-    """What whoever creates one would otherwise wait for in vain."""
+    """Warning for a client that creates an object that no controller acts on."""
     if plural == "certificatesigningrequests":
         return _NOT_SIGNED
     return _NOT_RUN.format(plural=plural) if plural in names.UNTOUCHED else ""
 
 
-def _info(found: BuiltinResource) -> ResourceInfo:
-    plural = found.plural
-    served = names.VERSIONS.get(plural, (found.version,))
+def _info(resource: BuiltinResource) -> ResourceInfo:
+    plural = resource.plural
+    served = names.VERSIONS.get(plural, (resource.version,))
     info = ResourceInfo(
-        group=found.group,
-        version=found.version,
+        group=resource.group,
+        version=resource.version,
         plural=plural,
-        kind=found.kind,
-        namespaced=found.namespaced,
-        shape=_shape(found),
-        singular=found.kind.lower(),
-        list_kind=f"{found.kind}List",
+        kind=resource.kind,
+        namespaced=resource.namespaced,
+        shape=_shape(resource),
+        singular=resource.kind.lower(),
+        list_kind=f"{resource.kind}List",
         short_names=names.SHORT_NAMES.get(plural, ()),
         categories=names.CATEGORIES.get(plural, ()),
         served_versions=served,
         storage_version=served[0],
-        types=lambda: (found.type, referenced_types(found.type)),
-        has_status=found.status and "update" in _VERBS.get(plural, OBJECT_VERBS),
-        scale=_SCALE if found.scale else None,
+        types=lambda: (resource.type, referenced_types(resource.type)),
+        has_status=resource.status and "update" in _VERBS.get(plural, OBJECT_VERBS),
+        scale=_SCALE if resource.scale else None,
         verbs=_VERBS.get(plural, OBJECT_VERBS),
         generations=plural in names.GENERATIONS,
         strategy=_STRATEGIES.get(plural, PLAIN),
@@ -152,17 +153,17 @@ def _info(found: BuiltinResource) -> ResourceInfo:
     )
     if plural == "horizontalpodautoscalers":
         return replace(info, convert=convert_autoscaler)
-    if (found.group, plural) == ("events.k8s.io", "events"):
+    if (resource.group, plural) == ("events.k8s.io", "events"):
         return replace(info, storage_group="", convert=convert_event, field_labels=_stored_as(names.EVENT_LABELS))
     return info
 
 
-def _shape(found: BuiltinResource) -> Shape:
-    return Shape(lambda: expanded(found.type), compile_typed)
+def _shape(resource: BuiltinResource) -> Shape:
+    return Shape(lambda: expanded(resource.type), compile_typed)
 
 
 def _stored_as(labels: dict[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Field labels that are found where another label says."""
+    """Field labels whose value is stored under another label."""
     return tuple((label, _field_path(stored)) for label, stored in labels.items())
 
 

@@ -1,4 +1,4 @@
-"""What is said of the built-in resources beyond their types: names, categories, selectors, habits.
+"""Properties of the built-in resources beyond their types: names, categories, field labels, generations.
 
 Source: kubernetes/kubernetes: pkg/registry/*/*/storage/storage.go (short names, categories),
 pkg/registry/*/*/strategy.go (generations), pkg/apis/*/v1/conversion.go (field labels).
@@ -56,7 +56,7 @@ GENERATIONS = frozenset({
     "replicationcontrollers", "statefulsets", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
     "validatingwebhookconfigurations",
 })  # fmt: skip
-"""Kinds that count changes of their spec."""
+"""Kinds with a generation, which counts changes of the spec."""
 NEEDS_VERSION = frozenset({
     "csidrivers", "csinodes", "leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
     "mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses",
@@ -111,7 +111,7 @@ FIELD_PATHS: dict[str, tuple[str, ...]] = {
     "status.successful": ("status", "succeeded"),
     "source": ("source", "component"),
 }
-"""Where a field label is found, if not at the path it says."""
+"""Paths of field labels that differ from the label."""
 
 # What of the metadata a write to the status leaves alone; of kinds that are not here it writes all.
 KEPT_BY_STATUS: dict[str, tuple[str, ...] | None] = {

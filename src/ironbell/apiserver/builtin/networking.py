@@ -1,4 +1,4 @@
-"""Rules of services and of what leads to them.
+"""Validation of Services, Ingresses and PodDisruptionBudgets.
 
 Source: kubernetes/kubernetes: pkg/apis/core/validation/validation.go (ValidateService),
 pkg/apis/networking/validation/validation.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
@@ -20,7 +20,7 @@ _AFFINITIES = ("ClientIP", "None")
 
 
 class ServiceRules(Plain):
-    """A service names ports; no address is handed out here."""
+    """A Service names ports; no address is allocated here."""
 
     def validate(self, new: Object, old: Object | None) -> list[FieldError]:
         spec = new.get("spec") or {}
@@ -53,7 +53,7 @@ def _port_faults(port: Object, where: str, *, alone: bool) -> list[FieldError]:
 
 
 class IngressRules(Plain):
-    """An ingress leads somewhere, by paths whose kind is said."""
+    """An Ingress has a backend, and paths with a path type."""
 
     def validate(self, new: Object, old: Object | None) -> list[FieldError]:
         spec = new.get("spec") or {}
@@ -78,7 +78,7 @@ def _path_faults(path: Object, where: str) -> list[FieldError]:
 
 
 class DisruptionRules(Plain):
-    """A budget says what must stay, or what may go, not both."""
+    """A budget sets `minAvailable` or `maxUnavailable`, not both."""
 
     def validate(self, new: Object, old: Object | None) -> list[FieldError]:
         spec = new.get("spec") or {}

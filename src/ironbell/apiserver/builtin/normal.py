@@ -1,4 +1,4 @@
-"""What decoding and encoding a Go struct does to an object, and the server's defaults with it.
+"""The form of an object after a Go struct has decoded and encoded it, with the server's defaults.
 
 Zero values vanish or become null, values that are always written appear, quantities are written one way. Defaults come
 before what is inside them, so that a default may have defaults of its own.
@@ -17,7 +17,7 @@ from ironbell.apiserver.builtin.defaults import CONDITIONAL, STATIC
 from ironbell.base.quantities import canonical
 
 Normalise = Callable[[Any], Any]
-"""Brings a value to its usual form; may change it in place, and gives it."""
+"""Brings a value to its usual form; may change it in place, and returns it."""
 
 _PREFIX = "io.k8s.api."
 
@@ -82,7 +82,7 @@ def _struct(schema: Mapping[str, Any], known: dict[int, Normalise | None]) -> No
 
 
 def _zero(schema: Mapping[str, Any]) -> Any:
-    """What null becomes in a list or a map: the zero value of the item's type; None where that is null as well."""
+    """Return the value that replaces null in a list or a map: the zero value of the item's type; None if null stays."""
     if "properties" in schema:
         return {}
     if schema.get("format") == "quantity":
@@ -95,10 +95,14 @@ def _zero(schema: Mapping[str, Any]) -> Any:
 def _items(child: Normalise | None, zero: Any) -> Normalise | None:
     if child is None and zero is None:
         return None
-    one = child or _as_it_is
+    normalise_item = child or _unchanged
 
     def normalise(value: Any) -> Any:
-        return [one(_made(zero) if item is None else item) for item in value] if isinstance(value, list) else value
+        return (
+            [normalise_item(_zero_value(zero) if item is None else item) for item in value]
+            if isinstance(value, list)
+            else value
+        )
 
     return normalise
 
@@ -106,20 +110,20 @@ def _items(child: Normalise | None, zero: Any) -> Normalise | None:
 def _values(child: Normalise | None, zero: Any) -> Normalise | None:
     if child is None and zero is None:
         return None
-    one = child or _as_it_is
+    normalise_item = child or _unchanged
 
     def normalise(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {key: one(_made(zero) if item is None else item) for key, item in value.items()}
+        return {key: normalise_item(_zero_value(zero) if item is None else item) for key, item in value.items()}
 
     return normalise
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
-def _made(zero: Any) -> Any:
+def _zero_value(zero: Any) -> Any:
     """A zero value that may be changed in place."""
     return {} if zero == {} else zero

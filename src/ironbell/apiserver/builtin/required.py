@@ -1,7 +1,7 @@
-"""Fields that must be there, as their types say.
+"""Required fields, by type.
 
-A Go struct has every field, so that an empty text or list is what is missing. Numbers and booleans are never missed,
-and nothing is asked of a status, which is its controller's.
+A Go struct has every field, so an empty string or list is a missing one. Numbers and booleans are never missing. A
+status has no required fields, because its controller writes it.
 
 Source: kubernetes/kubernetes: pkg/apis/*/validation/validation.go.
 """
@@ -16,7 +16,7 @@ from ironbell.apiserver.schema.paths import Path, render
 from ironbell.apiserver.schema.validate import Check
 
 _EMPTY_IS_FINE = {
-    # rules of their own ask for these
+    # rules of their own check these
     ("admissionregistration.v1.AuditAnnotation", "key"),
     ("admissionregistration.v1.AuditAnnotation", "valueExpression"),
     ("admissionregistration.v1.MatchCondition", "expression"),
@@ -39,13 +39,13 @@ _EMPTY_IS_FINE = {
 _DETAILS = {
     ("networking.v1.HTTPIngressPath", "pathType"): "pathType must be specified",
 }
-_ASKED_ELSEWHERE = ("flowcontrol.v1.", "rbac.v1.")
-"""Rules of their own ask for what these must have."""
+_CHECKED_ELSEWHERE = ("flowcontrol.v1.", "rbac.v1.")
+"""Types whose required fields are checked by rules of their own."""
 _PREFIX = "io.k8s.api."
 
 
 def compile_required(schema: Mapping[str, Any], known: dict[int, Check | None] | None = None) -> Check | None:
-    """A closure that names what is missing in values of a schema; None where nothing can be."""
+    """Return a closure that reports missing fields in values of a schema; None if no field is required."""
     known = {} if known is None else known
     if id(schema) not in known:
         known[id(schema)] = _compile(schema, known)
@@ -70,7 +70,7 @@ def _struct(schema: Mapping[str, Any], known: dict[int, Check | None]) -> Check 
         for field in schema.get("required", ())
         if properties.get(field, {}).get("type") in ("string", "array", "object")
         and (name, field) not in _EMPTY_IS_FINE
-        and not name.startswith(_ASKED_ELSEWHERE)
+        and not name.startswith(_CHECKED_ELSEWHERE)
     )
     lists = frozenset(field for field in needed if properties[field]["type"] != "object")
     children = {
@@ -85,8 +85,8 @@ def _struct(schema: Mapping[str, Any], known: dict[int, Check | None]) -> Check 
         if not isinstance(value, dict):
             return
         for field in needed:
-            found = value.get(field)
-            if found is None or (field in lists and not found):
+            content = value.get(field)
+            if content is None or (field in lists and not content):
                 errors.append(required(render((path, field)), _DETAILS.get((name, field), "")))
         for field, child in children.items():
             part = value.get(field)

@@ -1,4 +1,4 @@
-"""What the core kinds do beyond their schema.
+"""Strategies of the core kinds: defaults and validation beyond their schemas.
 
 Source: kubernetes/kubernetes: pkg/registry/core/*/strategy.go, pkg/apis/core/validation/validation.go.
 """
@@ -28,7 +28,7 @@ _NEEDED_KEYS = {
 
 
 class NamespaceRules(Plain):
-    """A namespace is active until deleted, and held by a finalizer until its contents are gone."""
+    """A Namespace is active until it is deleted; a finalizer holds it until its contents are deleted."""
 
     def prepare_create(self, new: dict[str, Any]) -> None:
         spec = new.setdefault("spec", {})
@@ -110,7 +110,7 @@ class SecretRules(DataRules):
 
 
 class LeaseRules(Plain):
-    """A lease with a holder says for how long."""
+    """A Lease with a holder has a duration."""
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
         spec = new.get("spec") or {}
@@ -124,11 +124,11 @@ class LeaseRules(Plain):
 
 
 class NodeRules(Plain):
-    """A node's provider id is set once."""
+    """A Node's provider ID is set once."""
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
-        before = ((old or {}).get("spec") or {}).get("providerID")
+        old_id = ((old or {}).get("spec") or {}).get("providerID")
         after = (new.get("spec") or {}).get("providerID")
-        if before and after != before:
+        if old_id and after != old_id:
             return [forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')]
         return []

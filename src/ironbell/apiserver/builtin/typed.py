@@ -1,7 +1,7 @@
-"""The schema of a built-in kind made ready.
+"""Compilation of a built-in kind's schema.
 
-Differs from a custom resource's in what its owner, a Go struct, would do: values that do not fit are refused as
-undecodable, zero values vanish, and the server's defaults are code.
+It differs from a custom resource's as a Go struct does: values of the wrong type are rejected as undecodable, zero
+values vanish, and the server's defaults are code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules of the kinds that run containers, as far as they are about the object alone.
+"""Validation and defaults of the kinds that run containers.
 
 Source: kubernetes/kubernetes: pkg/registry/apps/*/strategy.go, pkg/registry/batch/job/strategy.go,
 pkg/registry/core/pod/strategy.go, pkg/apis/apps/validation/validation.go, pkg/apis/core/validation/validation.go,
@@ -37,8 +37,8 @@ _COMPUTE = ("cpu", "memory")
 
 
 def _spec(value: Object | None) -> Object:
-    found = (value or {}).get("spec")
-    return found if isinstance(found, dict) else {}
+    spec = (value or {}).get("spec")
+    return spec if isinstance(spec, dict) else {}
 
 
 def _labels(template: Any) -> Object:
@@ -48,7 +48,7 @@ def _labels(template: Any) -> Object:
 def _matches(selector: Object, labels: Object) -> bool:
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
-    return all(_meets(one, labels) for one in selector.get("matchExpressions") or ())
+    return all(_meets(requirement, labels) for requirement in selector.get("matchExpressions") or ())
 
 
 def _meets(requirement: Object, labels: Object) -> bool:
@@ -127,19 +127,21 @@ class DaemonSetRules(TemplateRules):
 
 
 class StatefulSetRules(TemplateRules):
-    """What a stateful set is made for can hardly be changed later."""
+    """Most fields of a StatefulSet cannot be changed."""
 
     def validate(self, new: Object, old: Object | None) -> list[FieldError]:
         errors = super().validate(new, None)
         if old is not None:
-            before, after = ({k: v for k, v in _spec(one).items() if k not in _STATEFUL_FREE} for one in (old, new))
-            if before != after:
+            old_spec, new_spec = (
+                {k: v for k, v in _spec(value).items() if k not in _STATEFUL_FREE} for value in (old, new)
+            )
+            if old_spec != new_spec:
                 errors.append(forbidden("spec", _STATEFUL))
         return errors
 
 
 class JobRules(Plain):
-    """A job makes the selector of its pods itself, from its own uid."""
+    """A Job creates the selector of its pods from its own uid."""
 
     def prepare_create(self, new: Object) -> None:
         spec, meta = _spec(new), new["metadata"]
@@ -154,13 +156,13 @@ class JobRules(Plain):
             meta["labels"] = dict(inner["labels"])
 
     def validate(self, new: Object, old: Object | None) -> list[FieldError]:
-        spec, before = _spec(new), _spec(old)
+        spec, old_spec = _spec(new), _spec(old)
         errors = _template_faults(spec.get("template"), "spec.template", policies=("OnFailure", "Never"))
         if old is not None:
             errors += [
                 invalid(f"spec.{name}", spec.get(name), _IMMUTABLE)
                 for name in ("completionMode", "selector", "template")
-                if spec.get(name) != before.get(name) and not before.get("suspend")
+                if spec.get(name) != old_spec.get(name) and not old_spec.get("suspend")
             ]
         return errors
 
@@ -191,21 +193,21 @@ class PodRules(Plain):
 
 
 def _fixed(pod: Object) -> Object:
-    """What of a pod's spec may not change."""
+    """The part of a pod's spec that must not change."""
     free = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates", "nodeName")
     spec = {name: part for name, part in _spec(pod).items() if name not in free}
     for name in ("containers", "initContainers"):
-        spec[name] = [{**one, "image": ""} for one in spec.get(name) or ()]
+        spec[name] = [{**container, "image": ""} for container in spec.get(name) or ()]
     return spec
 
 
 def qos_class(spec: Object) -> str:
-    """The quality of service that a pod's resources ask for."""
+    """Return the quality of service of a pod's resources."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    resources = [one.get("resources") or {} for one in containers]
-    limits = [one.get("limits") or {} for one in resources]
-    requests = [one.get("requests") or {} for one in resources]
-    if not any(name in one for one in (*limits, *requests) for name in _COMPUTE):
+    resources = [container.get("resources") or {} for container in containers]
+    limits = [container.get("limits") or {} for container in resources]
+    requests = [container.get("requests") or {} for container in resources]
+    if not any(name in container for container in (*limits, *requests) for name in _COMPUTE):
         return "BestEffort"
     for limit, request in zip(limits, requests, strict=True):
         if any(name not in limit or request.get(name, limit[name]) != limit[name] for name in _COMPUTE):

@@ -1,4 +1,5 @@
-"""Faults of the rules in a version's schema: those that are no expressions, and those that could become expensive.
+"""Problems of the rules in a version's schema: expressions that do not compile, and expressions that could become
+expensive.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/validation/validation.go, cel_validation.go.
 """
@@ -16,9 +17,9 @@ from ironbell.base.errors import IronbellError
 from ironbell.codec.cel import CelResultError, most_often, plus, rule_cost, times
 
 RULE_LIMIT: Final = 10_000_000
-"""Of what one rule may cost by its estimate, for all values of one object."""
+"""Limit of the estimated cost of one rule, for all values of one object."""
 SCHEMA_LIMIT: Final = 100_000_000
-"""Of what all rules of a schema may cost together."""
+"""Limit of the estimated cost of all rules of a schema."""
 _BLAMED: Final = 4
 _BLAMED_FROM: Final = SCHEMA_LIMIT // 100
 _ADVICE: Final = (
@@ -31,15 +32,15 @@ _OLD_SELF: Final = re.compile(r"\boldSelf\b")
 
 
 def rules_faults(schema: Schema, path: str, compile_rule: CompileRule, *, judge_each: bool) -> list[FieldError]:
-    """Everything that is wrong with the rules of a schema that is sound otherwise; see `schema_faults`."""
+    """All problems of the rules of a schema that is valid otherwise; see `schema_faults`."""
     costs: list[_Cost] = []
-    found = list(_Rules(compile_rule, costs, judge_each=judge_each).faults(schema, path, _Place(is_root=True)))
-    total = plus(*(one.cost for one in costs))
+    errors = list(_Rules(compile_rule, costs, judge_each=judge_each).faults(schema, path, _Place(is_root=True)))
+    total = plus(*(cost.cost for cost in costs))
     if total > SCHEMA_LIMIT:
-        dear = sorted((one for one in costs if one.cost >= _BLAMED_FROM), key=lambda one: -one.cost)
-        found += [forbidden(one.path, _BLAME) for one in dear[:_BLAMED]]
-        found.append(forbidden(path, _excess(_WHOLE, total, SCHEMA_LIMIT)))
-    return found
+        dear = sorted((cost for cost in costs if cost.cost >= _BLAMED_FROM), key=lambda cost: -cost.cost)
+        errors += [forbidden(cost.path, _BLAME) for cost in dear[:_BLAMED]]
+        errors.append(forbidden(path, _excess(_WHOLE, total, SCHEMA_LIMIT)))
+    return errors
 
 
 class _Cost(NamedTuple):
@@ -50,23 +51,23 @@ class _Cost(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where in a whole object values of a schema are."""
+    """The place of a schema's values in a whole object."""
 
     most: int | None = 1
-    """How many there can be; None if no list or map around them has a limit."""
+    """The largest possible number of values; None if no list or map around them has a limit."""
     uncorrelatable: str = ""
     """The list around them whose items have no old ones."""
     is_root: bool = False
 
 
-def _excess(what: str, cost: int, limit: int) -> str:
+def _excess(subject: str, cost: int, limit: int) -> str:
     factor = cost / limit
     shown = "more than 100x" if factor > 100 else f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
-    return f"{what} exceeds budget by factor of {shown} ({_ADVICE})"
+    return f"{subject} exceeds budget by factor of {shown} ({_ADVICE})"
 
 
 def _most_parts(schema: Schema) -> int | None:
-    """How many values each part of a schema stands for, in one value of it."""
+    """Return how many values each part of a schema stands for, in one value of it."""
     word = ""
     if schema.get("type") == "array":
         word = "maxItems"
@@ -104,7 +105,7 @@ class _Rules:
             yield from self._observe(cost, f"{path}.rule", "estimated rule cost")
             yield from self._message_faults(rule, schema, path, place)
         except _FAULTS as error:
-            yield invalid(f"{path}.rule", _as_go_shows(rule), _why(error))
+            yield invalid(f"{path}.rule", _as_go_shows(rule), _error_text(error))
             uses_old = False
         if uses_old and place.uncorrelatable:
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.uncorrelatable}"
@@ -116,14 +117,14 @@ class _Rules:
     def _message_faults(
         self, rule: Mapping[str, Any], schema: Schema, path: str, place: _Place
     ) -> Iterator[FieldError]:
-        """Of an expression that gives a message, which is asked for one value only, after its rule."""
+        """Problems of a `messageExpression`, which is evaluated for one value only, after its rule."""
         text = rule.get("messageExpression", "")
         if not text.strip():
             return
         try:
             self._compile_rule(text, schema, optional_old=bool(rule.get("optionalOldSelf")), gives="string")
         except _FAULTS as error:
-            yield invalid(f"{path}.messageExpression", _as_go_shows(rule), _why(error, "messageExpression "))
+            yield invalid(f"{path}.messageExpression", _as_go_shows(rule), _error_text(error, "messageExpression "))
             return
         cost = self._estimate(text, rule, schema, place)
         yield from self._observe(cost, f"{path}.messageExpression", "estimated messageExpression cost")
@@ -131,21 +132,21 @@ class _Rules:
     def _estimate(self, text: str, rule: Mapping[str, Any], schema: Schema, place: _Place) -> int:
         return rule_cost(text, schema, optional_old=bool(rule.get("optionalOldSelf")), resource=place.is_root)
 
-    def _observe(self, cost: int, path: str, what: str) -> Iterator[FieldError]:
+    def _observe(self, cost: int, path: str, subject: str) -> Iterator[FieldError]:
         self._costs.append(_Cost(path, cost))
         if self._judge_each and cost > RULE_LIMIT:
-            yield forbidden(path, _excess(what, cost, RULE_LIMIT))
+            yield forbidden(path, _excess(subject, cost, RULE_LIMIT))
 
 
 _FAULTS: Final = (IronbellError, ValueError, TypeError, LookupError, RecursionError)
 
 
-def _why(error: Exception, what: str = "") -> str:
-    return str(error) if isinstance(error, CelResultError) else f"{what}compilation failed: {error}"
+def _error_text(error: Exception, subject: str = "") -> str:
+    return str(error) if isinstance(error, CelResultError) else f"{subject}compilation failed: {error}"
 
 
 def _as_go_shows(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule as kube-apiserver shows it in its refusals: by the names of its own type's fields."""
+    """A rule as kube-apiserver shows it in its error messages: by the names of its own type's fields."""
     texts = {f"{word[0].upper()}{word[1:]}": rule.get(word, "") for word in ("rule", "message", "messageExpression")}
     return texts | {
         "Reason": rule.get("reason"),

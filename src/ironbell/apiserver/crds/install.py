@@ -1,4 +1,4 @@
-"""Definitions that are stored become served, and those that a program brings become stored."""
+"""Serving the stored definitions, and storing the definitions that a program brings."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Definitions:
         self._context = context
 
     def start(self) -> None:
-        """Serve what is stored, and follow changes."""
+        """Serve the stored definitions, and follow changes."""
         for entry in self._context.store.objects(CRDS).entries():
             self._serve(entry)
-        self._context.store.listen(self._note)
+        self._context.store.listen(self._follow)
 
-    def _note(self, change: Change) -> None:
+    def _follow(self, change: Change) -> None:
         if change.entry.resource != CRDS:
             return
         if change.deleted:
@@ -51,7 +51,7 @@ class Definitions:
             return
         convert = self._context.conversions.get(entry.name)
         try:
-            converter = None if convert is not None else self._context.make_converter(crd)
+            converter = None if convert is not None else self._context.create_converter(crd)
             infos = served_resources(
                 crd,
                 compile_rule=self._context.compile_rule,
@@ -67,15 +67,17 @@ class Definitions:
 
 
 def _is_same_spec(previous: Entry, entry: Entry) -> bool:
-    before, after = previous.decode(), entry.decode()
-    return before.get("spec") == after.get("spec") and is_established(before) == is_established(after)
+    old_definition, new_definition = previous.decode(), entry.decode()
+    return old_definition.get("spec") == new_definition.get("spec") and is_established(
+        old_definition
+    ) == is_established(new_definition)
 
 
 async def install(context: Context, definitions: Iterable[Mapping[str, Any]]) -> None:
-    """Create or update definitions, so that they are as given. Others get their turn between two of them.
+    """Create or update definitions, so that they are as given; other tasks run between two of them.
 
     Raises:
-        Invalid: one of them has faults.
+        Invalid: a definition is not valid.
     """
     info = context.resources.stored(CRDS)
     if info is None:
@@ -105,10 +107,10 @@ async def _install_one(context: Context, info: ResourceInfo, definition: Mapping
     await update(context, request, change)
 
 
-def _has_all(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a stored definition is as it should be; the server has added what follows from the rest."""
+def _has_all(stored: Mapping[str, Any], desired: Mapping[str, Any]) -> bool:
+    """Return whether a stored definition has everything that is desired; the server has added the rest."""
     labels = (stored["metadata"].get("labels") or {}).items()
-    if not labels >= (wanted["metadata"].get("labels") or {}).items():
+    if not labels >= (desired["metadata"].get("labels") or {}).items():
         return False
-    spec = {"conversion": {"strategy": "None"}, **wanted["spec"]}
+    spec = {"conversion": {"strategy": "None"}, **desired["spec"]}
     return bool(stored.get("spec") == spec)

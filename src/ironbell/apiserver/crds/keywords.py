@@ -1,7 +1,7 @@
-"""The words of a schema inside a definition, and the types of their values.
+"""The keywords of a schema inside a definition, and the types of their values.
 
-A schema may hold schemas without end, so that its type is no schema itself. This is the part of a definition's decoding
-that is about them: what does not fit is refused, what is unknown is dropped, and zero values vanish.
+A schema may hold schemas without end, so no schema can describe it. This part of a definition's decoding handles them:
+values of the wrong type are rejected, unknown keywords are dropped, and zero values vanish.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/v1/types_jsonschema.go, marshal.go.
 """
@@ -49,12 +49,12 @@ _PLACE = "spec.versions.schema.openAPIV3Schema"
 
 
 def definition_misfit(value: dict[str, Any]) -> str:
-    """Why the schemas of a definition cannot be decoded, or empty."""
+    """Return why the schemas of a definition cannot be decoded, or empty."""
     return next((fault for _, schema in _schemas(value) if (fault := _misfit(schema, _PLACE))), "")
 
 
 def prune_definition(value: dict[str, Any]) -> list[str]:
-    """Drop unknown words and zero values from the schemas of a definition, and give the places of the unknown ones."""
+    """Drop unknown keywords and zero values from the schemas of a definition; return the paths of the unknown ones."""
     dropped: list[str] = []
     for index, schema in _schemas(value):
         _prune(schema, f"spec.versions[{index}].schema.openAPIV3Schema", dropped)
@@ -71,11 +71,11 @@ def _schemas(value: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
             yield index, schema
 
 
-def _wrong(value: Any, place: str, wanted: str, struct: str = _STRUCT) -> str:
-    found = _NAMES.get(type(value), "null")
-    if wanted == "int64" and isinstance(value, float):
-        found = f"number {value}"
-    return f"json: cannot unmarshal {found} into Go struct field {struct}.{place} of type {wanted}"
+def _wrong(value: Any, place: str, expected: str, struct: str = _STRUCT) -> str:
+    actual = _NAMES.get(type(value), "null")
+    if expected == "int64" and isinstance(value, float):
+        actual = f"number {value}"
+    return f"json: cannot unmarshal {actual} into Go struct field {struct}.{place} of type {expected}"
 
 
 def _misfit(schema: Any, place: str) -> str:
@@ -90,20 +90,20 @@ def _misfit(schema: Any, place: str) -> str:
 
 def _word_misfit(word: str, value: Any, place: str) -> str:
     if word in _SCALARS:
-        wanted, types = _SCALARS[word]
-        return "" if type(value) in types else _wrong(value, place, wanted)
+        expected, types = _SCALARS[word]
+        return "" if type(value) in types else _wrong(value, place, expected)
     if word in _STRING_LISTS:
         if not isinstance(value, list):
             return _wrong(value, place, "[]string")
-        return next((_wrong(one, place, "string") for one in value if not isinstance(one, str)), "")
+        return next((_wrong(element, place, "string") for element in value if not isinstance(element, str)), "")
     if word in _SCHEMA_LISTS:
         if not isinstance(value, list):
             return _wrong(value, place, f"[]v1.{_STRUCT}")
-        return _first(_misfit(one, place) for one in value)
+        return _first_problem(_misfit(element, place) for element in value)
     if word in _SCHEMA_MAPS:
         if not isinstance(value, dict):
             return _wrong(value, place, f"map[string]v1.{_STRUCT}")
-        return _first(_misfit(one, place) for one in value.values())
+        return _first_problem(_misfit(element, place) for element in value.values())
     if word in _SCHEMAS:
         return _schema_misfit(word, value, place)
     if word == "enum" and not isinstance(value, list):
@@ -111,13 +111,13 @@ def _word_misfit(word: str, value: Any, place: str) -> str:
     return _rules_misfit(value, place) if word == _RULES else ""
 
 
-def _first(faults: Iterator[str]) -> str:
+def _first_problem(faults: Iterator[str]) -> str:
     return next((fault for fault in faults if fault), "")
 
 
 def _schema_misfit(word: str, value: Any, place: str) -> str:
     if word == "items" and isinstance(value, list):
-        return _first(_misfit(one, place) for one in value)
+        return _first_problem(_misfit(element, place) for element in value)
     if word in ("additionalProperties", "additionalItems") and isinstance(value, bool):
         return ""
     if word != "not" and not isinstance(value, dict):
@@ -132,9 +132,9 @@ def _rules_misfit(rules: Any, place: str) -> str:
         if not isinstance(rule, dict):
             return _wrong(rule, place, "v1.ValidationRule")
         for word, value in rule.items():
-            wanted, python_type = _RULE.get(word, ("", object))
-            if wanted and value is not None and type(value) is not python_type:
-                return _wrong(value, f"{place}.{word}", wanted, "ValidationRule")
+            expected, python_type = _RULE.get(word, ("", object))
+            if expected and value is not None and type(value) is not python_type:
+                return _wrong(value, f"{place}.{word}", expected, "ValidationRule")
     return ""
 
 

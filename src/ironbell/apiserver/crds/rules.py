@@ -1,6 +1,6 @@
-"""What a CustomResourceDefinition must be, and what the server makes of it.
+"""Validation of CustomResourceDefinitions, and their status.
 
-Conditions are set with the write itself, so that a definition that was answered is served.
+Conditions are set in the write itself: once the client has its response, the definition is served.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/validation/validation.go,
 pkg/controller/status/naming_controller.go (names, conditions).
@@ -67,30 +67,30 @@ class CrdRules:
         if CLEANUP_FINALIZER not in finalizers:
             finalizers.append(CLEANUP_FINALIZER)
         conditions = value.setdefault("status", {}).setdefault("conditions", [])
-        if not any(one.get("type") == "Terminating" for one in conditions):
+        if not any(condition.get("type") == "Terminating" for condition in conditions):
             conditions.append({**_TERMINATING, "lastTransitionTime": rfc3339(self._clock.now())})
 
     def _accept(self, new: dict[str, Any], old: dict[str, Any] | None) -> None:
         spec = new.get("spec")
         if not isinstance(spec, dict) or not isinstance(spec.get("versions"), list):
             return
-        before = (old or {}).get("status") or {}
+        old_status = (old or {}).get("status") or {}
         clash = self._clash(spec)
-        stored = list(before.get("storedVersions", ()))
-        current = [one.get("name") for one in spec["versions"] if isinstance(one, dict) and one.get("storage")]
+        stored = list(old_status.get("storedVersions", ()))
+        current = [entry.get("name") for entry in spec["versions"] if isinstance(entry, dict) and entry.get("storage")]
         stored += [name for name in current[:1] if name not in stored]
-        accepted = before.get("acceptedNames", {"plural": "", "kind": ""}) if clash else spec.get("names", {})
+        accepted = old_status.get("acceptedNames", {"plural": "", "kind": ""}) if clash else spec.get("names", {})
         now = rfc3339(self._clock.now())
         conditions = _conditions(clash)
-        others = [one for one in before.get("conditions") or () if one.get("type") not in _OWN_CONDITIONS]
+        others = [entry for entry in old_status.get("conditions") or () if entry.get("type") not in _OWN_CONDITIONS]
         new["status"] = {
-            "conditions": [*(_dated(one, before.get("conditions", ()), now) for one in conditions), *others],
+            "conditions": [*(_dated(entry, old_status.get("conditions", ()), now) for entry in conditions), *others],
             "acceptedNames": accepted,
             "storedVersions": stored,
         }
 
     def _clash(self, spec: dict[str, Any]) -> str:
-        """Who else of the group has one of the names, as a message; empty if nobody has."""
+        """Return the message of a name that another definition of the group uses already; empty if there is none."""
         group, names = spec.get("group"), spec.get("names") or {}
         own = names.get("plural")
         for info in self._resources.all():
@@ -115,19 +115,19 @@ class CrdRules:
             errors += _immutable_faults(spec, old)
         return errors
 
-    def _schema_faults(self, versions: list[dict[str, Any]], before: dict[str, Any]) -> list[FieldError]:
-        """Faults of the schemas, told of once if all versions share one."""
+    def _schema_faults(self, versions: list[dict[str, Any]], old_status: dict[str, Any]) -> list[FieldError]:
+        """Problems of the schemas, reported once if all versions share one schema."""
         errors: list[FieldError] = []
-        old = {one.get("name"): one.get("schema") for one in before.get("versions") or ()}
+        old = {version.get("name"): version.get("schema") for version in old_status.get("versions") or ()}
         for path, version in places(versions, "schema", "validation"):
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if not isinstance(schema, dict):
                 continue
             where = f"{path}.openAPIV3Schema"
-            # What a rule costs that is there already is nobody's fault any more.
+            # The cost of a rule that was stored already is not judged again.
             is_new = version.get("name") not in old or old[version.get("name")] != version.get("schema")
-            found = schema_faults(schema, where, compile_rule=self._compile_rule, judge_each=is_new)
-            errors += found or self._compile_faults(schema, where)
+            problems = schema_faults(schema, where, compile_rule=self._compile_rule, judge_each=is_new)
+            errors += problems or self._compile_faults(schema, where)
         return errors
 
     def _compile_faults(self, schema: dict[str, Any], where: str) -> list[FieldError]:
@@ -183,11 +183,11 @@ def _stored_faults(stored: list[str], versions: list[dict[str, Any]]) -> list[Fi
     where = "status.storedVersions"
     if not stored:
         return [invalid(where, None, "must have at least one stored version")]
-    names = [one.get("name") for one in versions]
+    names = [version.get("name") for version in versions]
     errors = [
-        invalid(where, stored, f"must have the storage version {one.get('name')}")
-        for one in versions
-        if one.get("storage") and one.get("name") not in stored
+        invalid(where, stored, f"must have the storage version {version.get('name')}")
+        for version in versions
+        if version.get("storage") and version.get("name") not in stored
     ]
     for index, name in enumerate(stored):
         if name not in names:
@@ -211,15 +211,15 @@ def _approval_faults(new: dict[str, Any]) -> list[FieldError]:
 
 
 def _immutable_faults(spec: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
-    before = old.get("spec") or {}
-    names, old_names = spec.get("names") or {}, before.get("names") or {}
+    old_spec = old.get("spec") or {}
+    names, old_names = spec.get("names") or {}, old_spec.get("names") or {}
     pairs = [
-        ("spec.group", spec.get("group"), before.get("group")),
+        ("spec.group", spec.get("group"), old_spec.get("group")),
         ("spec.names.plural", names.get("plural"), old_names.get("plural")),
     ]
     if is_established(old):
         pairs = [
-            ("spec.scope", spec.get("scope"), before.get("scope")),
+            ("spec.scope", spec.get("scope"), old_spec.get("scope")),
             ("spec.names.kind", names.get("kind"), old_names.get("kind")),
             *pairs,
         ]
@@ -246,7 +246,7 @@ def _conditions(clash: str) -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
-def _dated(condition: dict[str, str], before: Any, now: str) -> dict[str, str]:
-    same: dict[str, str] = next((one for one in before if one.get("type") == condition["type"]), {})
+def _dated(condition: dict[str, str], old_conditions: Any, now: str) -> dict[str, str]:
+    same: dict[str, str] = next((known for known in old_conditions if known.get("type") == condition["type"]), {})
     unchanged = same.get("status") == condition["status"]
     return {**condition, "lastTransitionTime": same.get("lastTransitionTime", now) if unchanged else now}

@@ -1,4 +1,4 @@
-"""Faults of a version's schema beyond its structure: keywords, lists, defaults; and of its rules.
+"""Problems of a version's schema beyond its structure: keywords, lists, defaults; and of its rules.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/validation/validation.go,
 pkg/apiserver/schema/defaulting/validation.go.
@@ -15,13 +15,13 @@ from ironbell.apiserver.crds.expressions import rules_faults
 from ironbell.apiserver.crds.structural import Schema, structural_faults, sub_schemas
 from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from ironbell.apiserver.schema.prune import compile_prune
-from ironbell.apiserver.schema.rules import CompileRule, ask_rules, compile_rules
+from ironbell.apiserver.schema.rules import CompileRule, check_rules, compile_rules
 from ironbell.apiserver.schema.validate import compile_check
 from ironbell.base.errors import IronbellError
 from ironbell.codec import effort
 
 _ALLOWANCE_S = 0.5
-"""Of processor time, for the rules of one default."""
+"""Limit of processor time, for the rules of one default."""
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _UNSUPPORTED = ("$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id")
@@ -31,21 +31,21 @@ _SET_ITEM = "must be atomic as item of a list with x-kubernetes-list-type=set"
 def schema_faults(
     schema: Schema, path: str, *, compile_rule: CompileRule | None, judge_each: bool = True
 ) -> list[FieldError]:
-    """Everything that is wrong with the schema of a whole object; rules are looked at only if the rest is sound.
+    """All problems of the schema of a whole object; rules are checked only if the rest is valid.
 
     With `judge_each`, no rule may be too expensive by itself; all together may never be.
     """
-    found = list(_keyword_faults(schema, path))
-    # A schema with a word that nobody knows has no structure to speak of.
-    foreign = any(fault.body.endswith("is not supported") for fault in found)
+    keyword_errors = list(_keyword_faults(schema, path))
+    # A schema with an unknown keyword has no known structure.
+    foreign = any(fault.body.endswith("is not supported") for fault in keyword_errors)
     errors = [] if foreign else structural_faults(schema, path)
     if not errors and not foreign:
         errors = list(_default_faults(schema, path, compile_rule=compile_rule))
     structural = not errors
     if schema.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    errors += found
-    if structural and not found and compile_rule is not None:
+    errors += keyword_errors
+    if structural and not keyword_errors and compile_rule is not None:
         errors += rules_faults(schema, path, compile_rule, judge_each=judge_each)
     return errors
 
@@ -83,10 +83,10 @@ def _keyword_faults(schema: Schema, path: str) -> Iterator[FieldError]:
         yield from _rule_text_faults(rule, f"{path}.x-kubernetes-validations[{index}]")
 
 
-def _needs_type(schema: Schema, path: str, wanted: str, word: str) -> Iterator[FieldError]:
+def _needs_type(schema: Schema, path: str, expected: str, word: str) -> Iterator[FieldError]:
     kind = schema.get("type", "")
-    if kind != wanted:
-        detail = f"must be {wanted} if {word} is specified"
+    if kind != expected:
+        detail = f"must be {expected} if {word} is specified"
         yield invalid(f"{path}.type", kind, detail) if kind else required(f"{path}.type", detail)
 
 
@@ -139,25 +139,25 @@ def _map_faults(schema: Schema, items: Schema | None, keys: Any, path: str) -> I
     properties, needed = items.get("properties") or {}, items.get("required") or ()
     seen: set[str] = set()
     for key in keys:
-        found = properties.get(key)
-        if found is None:
+        key_schema = properties.get(key)
+        if key_schema is None:
             yield invalid(words, list(keys), "entries must all be names of item properties")
-        elif found.get("type") in ("array", "object"):
+        elif key_schema.get("type") in ("array", "object"):
             detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield invalid(f"{path}.items.properties[{key}].type", kind, detail)
         if key in seen:
             yield invalid(words, list(keys), "must not contain duplicate entries")
         seen.add(key)
     for key in keys:
-        found = properties.get(key)
-        if found is None:
+        key_schema = properties.get(key)
+        if key_schema is None:
             continue
-        if key not in needed and found.get("default") is None:
+        if key not in needed and key_schema.get("default") is None:
             detail = (
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
             )
             yield required(f"{path}.items.properties[{key}].default", detail)
-        if found.get("nullable"):
+        if key_schema.get("nullable"):
             detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
             yield forbidden(f"{path}.items.properties[{key}].nullable", detail)
 
@@ -197,18 +197,18 @@ def _default_faults(schema: Schema, path: str, *, compile_rule: CompileRule | No
 
 
 def _value_faults(schema: Schema, value: Any, where: str, *, compile_rule: CompileRule | None) -> Iterator[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     check = compile_check(schema)
     if check is not None:
-        check(value, None, found)
-    if not found:
+        check(value, None, errors)
+    if not errors:
         try:
             rules = compile_rules(schema, compile_rule)
         except (IronbellError, ValueError, TypeError, LookupError, RecursionError):
-            rules = None  # told of where the rule stands
+            rules = None  # reported at the path of the rule
         if rules is not None:
             with effort.limited(_ALLOWANCE_S):
-                ask_rules(rules, value, None, found)
-    for fault in found:
+                check_rules(rules, value, None, errors)
+    for fault in errors:
         place = f"{where}.{fault.field}" if fault.field and fault.field != "<nil>" else where
         yield FieldError(fault.kind, place, fault.body)

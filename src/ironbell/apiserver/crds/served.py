@@ -1,4 +1,4 @@
-"""From a stored definition to what is served: one `ResourceInfo` per served version."""
+"""Served versions of a stored definition: one `ResourceInfo` each."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 def is_established(crd: dict[str, Any]) -> bool:
-    """Whether the definition's names were accepted, so that it is served."""
+    """Return whether the definition's names were accepted, so that it is served."""
     conditions = (crd.get("status") or {}).get("conditions", ())
-    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+    return any(condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions)
 
 
 def served_resources(
@@ -32,27 +32,27 @@ def served_resources(
 ) -> list[ResourceInfo]:
     """The served versions of a definition, the preferred one first."""
     spec = crd["spec"]
-    versions = sorted(spec["versions"], key=lambda one: version_rank(one["name"]))
-    served = tuple(one["name"] for one in versions if one.get("served"))
-    storage = next(one["name"] for one in versions if one.get("storage"))
+    versions = sorted(spec["versions"], key=lambda version: version_rank(version["name"]))
+    served = tuple(version["name"] for version in versions if version.get("served"))
+    storage = next(version["name"] for version in versions if version.get("storage"))
     return [
         replace(
-            _info(spec, one, served=served, storage=storage, compile_rule=compile_rule, convert=convert),
+            _info(spec, version, served=served, storage=storage, compile_rule=compile_rule, convert=convert),
             converter=converter,
             changed_at=changed_at,
         )
-        for one in versions
-        if one.get("served")
+        for version in versions
+        if version.get("served")
     ]
 
 
 def version_rank(name: str) -> tuple[int, int, int, str]:
     """Kubernetes' order of versions: stable before beta before alpha, newer first."""
-    found = _VERSION.fullmatch(name)
-    if found is None:
+    version = _VERSION.fullmatch(name)
+    if version is None:
         return (3, 0, 0, name)
-    stage = {None: 0, "beta": 1, "alpha": 2}[found[2]]
-    return (stage, -int(found[1]), -int(found[3] or 0), name)
+    stage = {None: 0, "beta": 1, "alpha": 2}[version[2]]
+    return (stage, -int(version[1]), -int(version[3] or 0), name)
 
 
 def _info(
@@ -73,12 +73,12 @@ def _info(
         plural=names["plural"],
         kind=names["kind"],
         namespaced=spec["scope"] == "Namespaced",
-        shape=Shape(lambda: schema, lambda found: compile_schema(found, compile_rule=compile_rule)),
+        shape=Shape(lambda: schema, lambda plain_schema: compile_schema(plain_schema, compile_rule=compile_rule)),
         singular=names.get("singular", ""),
         list_kind=names.get("listKind", ""),
         short_names=tuple(names.get("shortNames", ())),
         categories=tuple(names.get("categories", ())),
-        columns=tuple(_column(one) for one in version.get("additionalPrinterColumns", ())) or (_AGE,),
+        columns=tuple(_column(field) for field in version.get("additionalPrinterColumns", ())) or (_AGE,),
         served_versions=served,
         storage_version=storage,
         has_status=subresources.get("status") is not None,
@@ -86,7 +86,7 @@ def _info(
         custom=True,
         updates_need_version=True,
         convert=convert,
-        field_labels=tuple(_selectable(one) for one in version.get("selectableFields", ())),
+        field_labels=tuple(_selectable(field) for field in version.get("selectableFields", ())),
         deprecation_warning=_deprecation(spec, version),
     )
 
@@ -122,13 +122,19 @@ def _selectable(field: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 
 
 def _deprecation(spec: dict[str, Any], version: dict[str, Any]) -> str:
-    """What is warned of. Source: kubernetes/apiextensions-apiserver: pkg/apiserver/customresource_handler.go."""
+    """The warning about a deprecated version. Source: kubernetes/apiextensions-apiserver:
+    pkg/apiserver/customresource_handler.go.
+    """
     if not version.get("deprecated"):
         return ""
     if given := version.get("deprecationWarning"):
         return str(given)
     rank, kind = version_rank(version["name"]), spec["names"]["kind"]
-    better = [one["name"] for one in spec["versions"] if one.get("served") and not one.get("deprecated")]
+    better = [
+        candidate["name"]
+        for candidate in spec["versions"]
+        if candidate.get("served") and not candidate.get("deprecated")
+    ]
     better = sorted((name for name in better if version_rank(name) < rank), key=version_rank)
     instead = f"; use {spec['group']}/{better[0]} {kind}" if better else ""
     return f"{spec['group']}/{version['name']} {kind} is deprecated{instead}"

@@ -1,4 +1,4 @@
-"""Whether a schema is structural: types outside of combinations, combinations about values only.
+"""Checks that a schema is structural: types outside of combinations, combinations about values only.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema/validation.go, complete.go.
 """
@@ -27,7 +27,7 @@ _EMPTY_IN_JUNCTORS = (
 
 
 def structural_faults(schema: Schema, path: str) -> list[FieldError]:
-    """Faults of the schema of a whole object, sorted."""
+    """Problems of the schema of a whole object, sorted."""
     return sorted([*_invariants(schema, path, ROOT), *_completeness(schema, schema, path, path)], key=str)
 
 
@@ -117,7 +117,7 @@ def _values(schema: Schema, path: str, *, skip_any: bool | None = None) -> Itera
 
 
 def _pattern_fault(pattern: str) -> str:
-    """Why a text is no regular expression, in the words of Go's parser where those are known; or empty."""
+    """Return why a text is not a regular expression, with the message of Go's parser where it is known; or empty."""
     try:
         compile_pattern(pattern)
     except PatternError as error:
@@ -135,15 +135,15 @@ def _nested(schema: Schema, path: str, *, skip_any: bool) -> Iterator[FieldError
     for word in ("additionalProperties", "default"):
         if schema.get(word) is not None:
             yield forbidden(f"{path}.{word}", "must be undefined to be structural")
-    for word, what in _EMPTY_IN_JUNCTORS:
+    for word, detail in _EMPTY_IN_JUNCTORS:
         if schema.get(word):
-            yield forbidden(f"{path}.{word}", f"{what} to be structural")
+            yield forbidden(f"{path}.{word}", f"{detail} to be structural")
     if "metadata" in (schema.get("properties") or {}):
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
 def _completeness(values: Schema, schema: Schema, path: str, values_path: str) -> Iterator[FieldError]:
-    """What a combination at the root speaks of must exist outside of it (only there, as upstream has it)."""
+    """Fields that a combination at the root names must exist outside of it (only there, as upstream has it)."""
     for name in _JUNCTORS:
         for index, sub in enumerate(values.get(name) or ()):
             yield from _nested_completeness(sub, schema, path, f"{values_path}.{name}[{index}]")

@@ -1,6 +1,6 @@
-"""Faults of one version of a definition: subresources, columns, selectable fields, conversion.
+"""Problems of one version of a definition: subresources, columns, selectable fields, conversion.
 
-What all versions share is told of as if it stood once beside them, as upstream does.
+Problems of a field that all versions share are reported once, at the path beside the versions, as upstream does.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/validation/validation.go,
 pkg/apis/apiextensions/v1/conversion.go; kubernetes/apiserver: pkg/util/webhook/validation.go.
@@ -38,12 +38,12 @@ _WEBHOOK = "should not be set when strategy is not set to Webhook"
 
 
 def shared(versions: Sequence[Value], field: str) -> bool:
-    """Whether all versions say the same in a field."""
-    return bool(versions) and all(one.get(field) == versions[0].get(field) for one in versions)
+    """Return whether all versions have the same value in a field."""
+    return bool(versions) and all(version.get(field) == versions[0].get(field) for version in versions)
 
 
 def places(versions: Sequence[Value], field: str, name: str) -> Iterator[tuple[str, Value]]:
-    """Where faults of a field are told of, with the version that has it."""
+    """The paths where problems of a field are reported, with the version that has it."""
     if shared(versions, field):
         yield f"spec.{name}", versions[0]
     else:
@@ -71,9 +71,9 @@ def _replicas_faults(where: str, text: str, root: str) -> Iterator[FieldError]:
     if not text:
         yield required(where)
         return
-    found = list(_path_faults(where, text))
-    yield from found
-    if not found and not text.startswith(f".{root}."):
+    errors = list(_path_faults(where, text))
+    yield from errors
+    if not errors and not text.startswith(f".{root}."):
         yield invalid(where, text, f"should be a json path under .{root}")
 
 
@@ -114,11 +114,11 @@ def selectable_faults(versions: Sequence[Value]) -> Iterator[FieldError]:
             if not text:
                 yield required(where)
                 continue
-            found = _schema_at(schema, text)
-            if found is None:
+            field_schema = _schema_at(schema, text)
+            if field_schema is None:
                 yield invalid(where, text, "is an invalid path: does not refer to a valid field")
                 continue
-            if found.get("type") not in ("string", "boolean", "integer"):
+            if field_schema.get("type") not in ("string", "boolean", "integer"):
                 yield invalid(where, text, _SELECTABLE)
             if text in seen:
                 yield duplicate(where, text)
@@ -131,10 +131,10 @@ def _schema_at(schema: Mapping[str, Any], text: str) -> Mapping[str, Any] | None
     if not text.startswith("."):
         return None
     for name in text[1:].split("."):
-        found = (schema.get("properties") or {}).get(name)
-        if not isinstance(found, Mapping):
+        property_schema = (schema.get("properties") or {}).get(name)
+        if not isinstance(property_schema, Mapping):
             return None
-        schema = found
+        schema = property_schema
     return schema
 
 
@@ -224,17 +224,17 @@ def _review_faults(reviews: Any, where: str) -> Iterator[FieldError]:
 
 def version_list_faults(versions: Sequence[Value]) -> Iterator[FieldError]:
     """Names must be unique, and one version stored."""
-    names = [one.get("name", "") for one in versions]
-    shown = [_shown(one, versions) for one in versions] if versions else None
+    names = [version.get("name", "") for version in versions]
+    shown = [_without_shared_fields(version, versions) for version in versions] if versions else None
     if len(set(names)) != len(names):
         yield invalid("spec.versions", shown, "must contain unique version names")
-    if sum(bool(one.get("storage")) for one in versions) != 1:
+    if sum(bool(version.get("storage")) for version in versions) != 1:
         yield invalid("spec.versions", shown or [], "must have exactly one version marked as storage version")
     if names and (fault := label_1035_fault(names[0])):
         yield invalid("spec.version", names[0], fault)
 
 
-def _shown(version: Value, versions: Sequence[Value]) -> Value:
+def _without_shared_fields(version: Value, versions: Sequence[Value]) -> Value:
     """A version as messages show it, without what all versions share."""
     fields = {
         "Schema": "schema", "Subresources": "subresources", "AdditionalPrinterColumns": "additionalPrinterColumns",

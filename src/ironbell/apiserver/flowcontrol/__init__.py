@@ -1,5 +1,5 @@
-"""API priority and fairness: which requests there are, and how many of each go at once.
+"""API priority and fairness: groups of requests, and how many of each group are served at once.
 
-FlowSchemas say which requests are alike, PriorityLevelConfigurations how many of these may be worked on and may wait.
-Here is what the objects say; who waits for whom is decided in `http/fairness.py`.
+FlowSchemas group requests; PriorityLevelConfigurations limit how many of a group are served and wait. This package
+reads the objects; `http/fairness.py` queues the requests.
 """

@@ -1,4 +1,4 @@
-"""Which schema a request belongs to.
+"""Classification of requests: the FlowSchema that each belongs to.
 
 Source: kubernetes/apiserver: pkg/util/flowcontrol/rule.go.
 """
@@ -16,12 +16,12 @@ _ACCOUNT = "system:serviceaccount:"
 
 
 def ordered(schemas: Iterable[FlowSchema]) -> list[FlowSchema]:
-    """In the order in which requests are held against them."""
+    """Schemas in the order in which requests are compared with them."""
     return sorted(schemas, key=lambda schema: (schema.spec.matching_precedence, schema.metadata.name))
 
 
 def rules_of(schema: FlowSchema, identity: Identity) -> tuple[Rules, ...]:
-    """The rules of a schema that are about somebody."""
+    """The rules of a schema that are about an identity."""
     return tuple(
         rules
         for rules in schema.spec.rules or ()
@@ -29,18 +29,18 @@ def rules_of(schema: FlowSchema, identity: Identity) -> tuple[Rules, ...]:
     )
 
 
-def match(rules: Rules, wanted: Attributes) -> bool:
-    """Whether rules are about what somebody wants."""
-    if wanted.path:
-        return any(_url_fits(rule, wanted) for rule in rules.non_resource_rules or ())
-    return any(_resource_fits(rule, wanted) for rule in rules.resource_rules or ())
+def match(rules: Rules, attributes: Attributes) -> bool:
+    """Return whether rules match the attributes of a request."""
+    if attributes.path:
+        return any(_url_fits(rule, attributes) for rule in rules.non_resource_rules or ())
+    return any(_resource_fits(rule, attributes) for rule in rules.resource_rules or ())
 
 
-def namespace_of(wanted: Attributes) -> str:
-    """Which namespace a request is about; a Namespace itself is one, too."""
-    if (wanted.group, wanted.resource) == ("", "namespaces"):
-        return wanted.name
-    return wanted.namespace
+def namespace_of(attributes: Attributes) -> str:
+    """The namespace that a request is about; for a Namespace, that itself."""
+    if (attributes.group, attributes.resource) == ("", "namespaces"):
+        return attributes.name
+    return attributes.namespace
 
 
 def _is_meant(subject: Subject, identity: Identity) -> bool:
@@ -62,19 +62,19 @@ def _is_account(namespace: str, name: str, user: str) -> bool:
     return user == f"{_ACCOUNT}{namespace}:{name}"
 
 
-def _resource_fits(rule: ResourceRule, wanted: Attributes) -> bool:
+def _resource_fits(rule: ResourceRule, attributes: Attributes) -> bool:
     if not (
-        _holds(rule.verbs, wanted.verb)
-        and _holds(rule.resources, wanted.full_resource)
-        and _holds(rule.api_groups, wanted.group)
+        _holds(rule.verbs, attributes.verb)
+        and _holds(rule.resources, attributes.full_resource)
+        and _holds(rule.api_groups, attributes.group)
     ):
         return False
-    namespace = namespace_of(wanted)
+    namespace = namespace_of(attributes)
     return _holds(rule.namespaces, namespace) if namespace else rule.cluster_scope
 
 
-def _url_fits(rule: UrlRule, wanted: Attributes) -> bool:
-    return _holds(rule.verbs, wanted.verb) and any(_url_covers(url, wanted.path) for url in rule.urls or ())
+def _url_fits(rule: UrlRule, attributes: Attributes) -> bool:
+    return _holds(rule.verbs, attributes.verb) and any(_url_covers(url, attributes.path) for url in rule.urls or ())
 
 
 def _url_covers(url: str, path: str) -> bool:

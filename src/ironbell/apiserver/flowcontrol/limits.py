@@ -1,8 +1,8 @@
-"""How many of a server's seats each priority level has, and how many may wait there.
+"""Limits of the priority levels: the seats of each, and how many requests may wait.
 
-A level has its share of the seats. What it lends is taken by others while it is free; the rest is kept for it. What it
-has no seat for, it may borrow, up to its limit. Seats are whole: a share is rounded up, so that every level has one,
-and what is kept for a level is rounded down, so that a few seats are not all kept for those who do not come.
+A level has its share of the seats. Others use the seats that it lends while they are free; the rest are reserved. It
+may borrow further seats, up to its limit. Seats are whole: a share is rounded up, so that every level has one, and a
+reservation is rounded down, so that not all of few seats are reserved for levels without requests.
 
 Source: kubernetes/apiserver: pkg/util/flowcontrol/apf_controller.go (finishQueueSetReconfigsLocked).
 """
@@ -23,20 +23,20 @@ class Limits(msgspec.Struct, frozen=True):
     nominal: int
     """Its share."""
     kept: int
-    """Seats that nobody else gets, used or not."""
+    """Seats that are reserved for the level, used or not."""
     own: int
-    """Seats that it has whoever else is there: what is kept, and one if it has any."""
+    """Seats that it has at any time: the reserved ones, and one if it has any share."""
     most: int
-    """With all that it may borrow."""
+    """Its seats with all that it may borrow."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """How many requests of a level may wait."""
+    """Limits of a level's waiting requests."""
 
     of_flow: int
     of_all: int
     is_one_flow: bool = False
-    """Whether the level has a single queue, in which flows are not told apart."""
+    """Whether the level has a single queue for all flows."""
 
 
 NOBODY_WAITS = Waiting(0, 0)
@@ -58,13 +58,15 @@ def _limits(part: Limited | Exempt, seats: int, share: float) -> Limits:
         return Limits(nominal, kept, seats, seats)
     percent = part.borrowing_limit_percent
     borrowed = seats if percent is None else math.floor(nominal * percent / 100 + 0.5)
-    # without a queue, one at a time is let in even by a level that has no share
+    # a level without a queue admits one request at a time even without a share
     least = 1 if part.limit_response.type == "Reject" else min(1, nominal)
     return Limits(nominal, kept, max(kept, least), max(nominal + borrowed, least))
 
 
 def waiting_of(level: PriorityLevel) -> Waiting:
-    """How many may wait. A flow has as many places as the queues of its hand have together, and they are its own."""
+    """The limits of waiting requests. A flow has as many places as the queues of its hand have together, and they are
+    its own.
+    """
     limited = level.spec.limited
     queuing = limited.limit_response.queuing if limited is not None else None
     if queuing is None:

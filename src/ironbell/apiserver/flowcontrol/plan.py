@@ -1,6 +1,6 @@
-"""What is in force: schemas in their order, and the levels that they name, kept in step with the store.
+"""The plan of flow control: schemas in their order, with their levels, kept in step with the store.
 
-A schema whose level does not exist is passed over. The mandatory schemas and levels are in force even while they are
+A schema whose level does not exist is skipped. The mandatory schemas and levels are in force even while they are
 missing.
 
 Source: kubernetes/apiserver: pkg/util/flowcontrol/apf_controller.go.
@@ -35,13 +35,13 @@ from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.store import Store
 
 _IDENTITIES = 1024
-"""So many are remembered with the rules that are about them."""
+"""How many identities are remembered with the rules that are about them."""
 
 _log = structlog.get_logger()
 
 
 class Line(msgspec.Struct, frozen=True, eq=False):
-    """A schema with its level, and what answers say of them."""
+    """A schema with its level, and the response headers that name both."""
 
     schema: FlowSchema
     level: PriorityLevel
@@ -51,8 +51,8 @@ class Line(msgspec.Struct, frozen=True, eq=False):
         """The flow of a request: those of one schema with the same user or namespace."""
         method = self.schema.spec.distinguisher_method
         kind = method.type if method is not None else ""
-        what = identity.user if kind == BY_USER else namespace if kind == BY_NAMESPACE else ""
-        return f"{self.schema.metadata.name}/{what}"
+        distinguisher = identity.user if kind == BY_USER else namespace if kind == BY_NAMESPACE else ""
+        return f"{self.schema.metadata.name}/{distinguisher}"
 
 
 @dataclass(eq=False)
@@ -60,40 +60,40 @@ class Plan:
     """Schemas and levels at one moment."""
 
     lines: tuple[Line, ...]
-    """In the order in which requests are held against them."""
+    """Schemas in the order in which requests are compared with them."""
     levels: tuple[PriorityLevel, ...]
     _known: dict[tuple[str, tuple[str, ...]], tuple[tuple[Line, tuple[Rules, ...]], ...]] = field(default_factory=dict)
 
-    def classify(self, identity: Identity, wanted: Attributes) -> Line:
-        """The first schema that a request fits."""
-        for line, parts in self._about(identity):
+    def classify(self, identity: Identity, attributes: Attributes) -> Line:
+        """The first schema that matches a request."""
+        for line, parts in self._lines_for(identity):
             for rules in parts:
-                if match(rules, wanted):
+                if match(rules, attributes):
                     return line
         return next(line for line in self.lines if line.schema.metadata.name == CATCH_ALL)
 
-    def _about(self, identity: Identity) -> tuple[tuple[Line, tuple[Rules, ...]], ...]:
-        """The schemas with rules about somebody; requests of the same come again and again."""
+    def _lines_for(self, identity: Identity) -> tuple[tuple[Line, tuple[Rules, ...]], ...]:
+        """The schemas with rules about an identity; kept, because clients send many requests."""
         key = (identity.user, identity.groups)
-        found = self._known.get(key)
-        if found is None:
+        lines = self._known.get(key)
+        if lines is None:
             if len(self._known) >= _IDENTITIES:
                 self._known.clear()
-            about = ((line, rules_of(line.schema, identity)) for line in self.lines)
-            found = self._known[key] = tuple((line, rules) for line, rules in about if rules)
-        return found
+            candidates = ((line, rules_of(line.schema, identity)) for line in self.lines)
+            lines = self._known[key] = tuple((line, rules) for line, rules in candidates if rules)
+        return lines
 
 
 def plan_of(schemas: Iterable[FlowSchema], levels: Iterable[PriorityLevel]) -> Plan:
-    """What is in force with these objects."""
+    """The plan for these schemas and levels."""
     by_name = {level.metadata.name: level for level in _MANDATORY_LEVELS} | {
         level.metadata.name: level for level in levels
     }
-    found = [schema for schema in schemas if schema.level in by_name]
-    names = {schema.metadata.name for schema in found}
+    known = [schema for schema in schemas if schema.level in by_name]
+    names = {schema.metadata.name for schema in known}
     first = [schema for schema in _MANDATORY_SCHEMAS if schema.metadata.name == EXEMPT and EXEMPT not in names]
     last = [schema for schema in _MANDATORY_SCHEMAS if schema.metadata.name == CATCH_ALL and CATCH_ALL not in names]
-    lines = (_line(schema, by_name[schema.level]) for schema in (*first, *ordered(found), *last))
+    lines = (_line(schema, by_name[schema.level]) for schema in (*first, *ordered(known), *last))
     return Plan(tuple(lines), tuple(by_name.values()))
 
 
@@ -105,8 +105,8 @@ def _line(schema: FlowSchema, level: PriorityLevel) -> Line:
     return Line(schema, level, headers)
 
 
-_MANDATORY_SCHEMAS = tuple(msgspec.convert(one, FlowSchema) for one in suggested.MANDATORY_SCHEMAS)
-_MANDATORY_LEVELS = tuple(msgspec.convert(one, PriorityLevel) for one in suggested.MANDATORY_LEVELS)
+_MANDATORY_SCHEMAS = tuple(msgspec.convert(schema, FlowSchema) for schema in suggested.MANDATORY_SCHEMAS)
+_MANDATORY_LEVELS = tuple(msgspec.convert(level, PriorityLevel) for level in suggested.MANDATORY_LEVELS)
 
 
 class FlowControl:
@@ -119,30 +119,30 @@ class FlowControl:
         self.plan = plan_of((), ())
 
     def follow(self, store: Store) -> None:
-        """Read what is stored, and keep in step from now on."""
+        """Read the stored objects, and follow changes."""
         for resource in (SCHEMAS, LEVELS):
             for entry in store.objects(resource).entries():
                 self._take(entry)
-        self._make()
-        store.listen(self.note)
+        self._rebuild()
+        store.listen(self.apply)
 
     def listen(self, listener: Callable[[Plan], None]) -> None:
-        """Tell of the plan, now and whenever it changes."""
+        """Call the listener with the plan, now and whenever it changes."""
         self._listeners.append(listener)
         listener(self.plan)
 
-    def note(self, change: Change) -> None:
-        """Take in one change."""
+    def apply(self, change: Change) -> None:
+        """Apply one change."""
         entry = change.entry
         if entry.resource not in (SCHEMAS, LEVELS):
             return
-        before = self._schemas.get(entry.name), self._levels.get(entry.name)
+        previous = self._schemas.get(entry.name), self._levels.get(entry.name)
         if change.deleted:
             (self._schemas if entry.resource == SCHEMAS else self._levels).pop(entry.name, None)
         else:
             self._take(entry)
-        if before != (self._schemas.get(entry.name), self._levels.get(entry.name)):
-            self._make()
+        if previous != (self._schemas.get(entry.name), self._levels.get(entry.name)):
+            self._rebuild()
 
     def schema(self, name: str) -> FlowSchema | None:
         """A stored schema."""
@@ -168,7 +168,7 @@ class FlowControl:
             _log.warning("object cannot be read and is not in force", resource=entry.resource, name=entry.name,
                          cause=str(error))  # fmt: skip
 
-    def _make(self) -> None:
+    def _rebuild(self) -> None:
         self.plan = plan_of(self._schemas.values(), self._levels.values())
         for listener in self._listeners:
             listener(self.plan)

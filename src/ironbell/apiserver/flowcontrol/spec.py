@@ -31,7 +31,7 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Subject(msgspec.Struct, frozen=True, rename="camel"):
-    """Whose requests are meant."""
+    """Sender of requests: a user, a group or a ServiceAccount."""
 
     kind: str = ""
     user: Named | None = None
@@ -57,7 +57,7 @@ class UrlRule(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True, rename="camel"):
-    """Whose requests, for what."""
+    """Requests of some subjects for some resources or paths."""
 
     subjects: tuple[Subject, ...] | None = None
     resource_rules: tuple[ResourceRule, ...] | None = None
@@ -65,7 +65,7 @@ class Rules(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Method(msgspec.Struct, frozen=True):
-    """What tells the flows of a schema apart."""
+    """The attribute by which the flows of a schema differ."""
 
     type: str = ""
 
@@ -115,7 +115,7 @@ class FlowSchema(msgspec.Struct, frozen=True):
 
 
 class Queuing(msgspec.Struct, frozen=True, rename="camel"):
-    """How many may wait."""
+    """Limits of waiting requests."""
 
     queues: int = 0
     hand_size: int = 0
@@ -123,14 +123,14 @@ class Queuing(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """What becomes of a request while the level has no seat: `Queue` or `Reject`."""
+    """The response to a request while the level has no seat: `Queue` or `Reject`."""
 
     type: str = ""
     queuing: Queuing | None = None
 
 
 class Limited(msgspec.Struct, frozen=True, rename="camel"):
-    """How many seats a level has."""
+    """Seats of a level."""
 
     nominal_concurrency_shares: int = 30
     limit_response: Response = Response()
@@ -139,7 +139,7 @@ class Limited(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Exempt(msgspec.Struct, frozen=True, rename="camel"):
-    """What a level that is not limited takes of the others' seats."""
+    """Seats that an unlimited level takes and lends."""
 
     nominal_concurrency_shares: int = 0
     lendable_percent: int = 0
@@ -154,7 +154,7 @@ class LevelSpec(msgspec.Struct, frozen=True):
 
 
 class PriorityLevel(msgspec.Struct, frozen=True):
-    """How much of the server some requests may have."""
+    """A share of the server for some requests."""
 
     metadata: _Meta = _Meta()
     spec: LevelSpec = LevelSpec()

@@ -1,4 +1,4 @@
-"""What makes schemas and levels valid.
+"""Validation of FlowSchemas and PriorityLevelConfigurations.
 
 Source: kubernetes/kubernetes: pkg/apis/flowcontrol/validation/validation.go;
 kubernetes/apiserver: pkg/util/shufflesharding/shufflesharding.go (the limit of `handSize`).
@@ -144,14 +144,14 @@ def _verb_faults(verbs: Sequence[str] | None, path: str) -> Iterator[FieldError]
 
 def _resource_faults(rule: ResourceRule, path: str) -> Iterator[FieldError]:
     yield from _verb_faults(rule.verbs, f"{path}.verbs")
-    for field, listed, one, many in (
+    for field, values, singular, plural in (
         ("apiGroups", rule.api_groups, "api group", "api groups"),
         ("resources", rule.resources, "resource", "resources"),
     ):
-        if not listed:
-            yield required(f"{path}.{field}", f"resource rules must supply at least one {one}")
-        elif len(listed) > 1 and _ANY in listed:
-            yield invalid(f"{path}.{field}", listed, f"if '*' is present, must not specify other {many}")
+        if not values:
+            yield required(f"{path}.{field}", f"resource rules must supply at least one {singular}")
+        elif len(values) > 1 and _ANY in values:
+            yield invalid(f"{path}.{field}", values, f"if '*' is present, must not specify other {plural}")
     namespaces = rule.namespaces or ()
     if not namespaces and not rule.cluster_scope:
         why = "resource rules that are not cluster scoped must supply at least one namespace"
@@ -270,14 +270,16 @@ def _queuing_faults(queuing: Queuing, path: str) -> Iterator[FieldError]:
 
 
 def _fixed_level_faults(spec: LevelSpec, name: str) -> Iterator[FieldError]:
-    """Of the exempt level, how much it takes and lends may be changed; of the other mandatory one nothing."""
+    """Problems of a mandatory level: of the exempt one, the seats that it takes and lends may be changed; of the other,
+    nothing.
+    """
     if not suggested.is_mandatory(name):
         return
     fixed = msgspec.convert(suggested.LEVELS[name]["spec"], LevelSpec)
-    but, wanted = "", fixed
+    but, expected = "", fixed
     if name == EXEMPT:
-        but, wanted = " except the 'spec.exempt' field", msgspec.structs.replace(fixed, exempt=spec.exempt)
-    if spec != wanted:
+        but, expected = " except the 'spec.exempt' field", msgspec.structs.replace(fixed, exempt=spec.exempt)
+    if spec != expected:
         yield invalid("spec", _as_go(spec), f"spec of '{name}'{but} must equal the fixed value")
 
 
@@ -299,4 +301,4 @@ def _as_go(value: Any) -> Any:
             _GO_NAMES.get(field, "".join(part.capitalize() for part in field.split("_"))): _as_go(getattr(value, field))
             for field in value.__struct_fields__
         }
-    return [_as_go(one) for one in value] if isinstance(value, tuple) else value
+    return [_as_go(element) for element in value] if isinstance(value, tuple) else value

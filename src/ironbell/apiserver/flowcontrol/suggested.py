@@ -1,7 +1,7 @@
 """The schemas and levels that every server begins with.
 
-Those that are mandatory are always as they are here; the others, too, unless their annotation says that somebody takes
-care of them.
+Mandatory ones always have the specification that is here; the others have it unless their annotation leaves them to an
+administrator.
 
 Source: kubernetes/apiserver: pkg/apis/flowcontrol/bootstrap/default.go.
 """
@@ -125,10 +125,10 @@ SUGGESTED_SCHEMAS = (
     _schema("global-default", "global-default", 9900, BY_USER, _EVERYBODY),
 )  # fmt: skip
 
-LEVELS: dict[str, Object] = {one["metadata"]["name"]: one for one in (*MANDATORY_LEVELS, *SUGGESTED_LEVELS)}
-SCHEMAS: dict[str, Object] = {one["metadata"]["name"]: one for one in (*MANDATORY_SCHEMAS, *SUGGESTED_SCHEMAS)}
+LEVELS: dict[str, Object] = {value["metadata"]["name"]: value for value in (*MANDATORY_LEVELS, *SUGGESTED_LEVELS)}
+SCHEMAS: dict[str, Object] = {value["metadata"]["name"]: value for value in (*MANDATORY_SCHEMAS, *SUGGESTED_SCHEMAS)}
 
 
 def is_mandatory(name: str) -> bool:
-    """Whether the schema or level of this name must be there as it is."""
+    """Return whether the schema or level of this name is mandatory."""
     return name in (EXEMPT, CATCH_ALL)

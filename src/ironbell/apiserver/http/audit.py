@@ -1,7 +1,7 @@
-"""The audit log: one line for each authenticated request, once it is answered. No bodies, no credentials.
+"""The audit log: one line for each authenticated request, once it is answered, without bodies and credentials.
 
-A line is an `audit.k8s.io/v1` Event at the level Metadata. Lines are made on the event loop, written by a thread, and
-dropped (and counted) when the disk does not keep up or refuses them: requests never wait for the log.
+A line is an `audit.k8s.io/v1` Event at the level Metadata. Lines are formatted on the event loop, written by a thread,
+and dropped (and counted) when the disk does not keep up or fails: requests never wait for the log.
 
 Source: kubernetes/apiserver: pkg/apis/audit/v1/types.go.
 """
@@ -38,7 +38,7 @@ class AuditError(IronbellError):
 
 
 class AuditRecord(msgspec.Struct, frozen=True):
-    """Who did what, and what came of it."""
+    """One request, its sender, and the status of its response."""
 
     audit_id: str
     identity: Identity
@@ -47,7 +47,7 @@ class AuditRecord(msgspec.Struct, frozen=True):
     uri: str
     target: Target | None
     code: int
-    """Zero: the client left before it was answered."""
+    """Status of the response; zero if the client left before it was sent."""
     received: datetime
     seconds: float
     source_address: str
@@ -56,7 +56,7 @@ class AuditRecord(msgspec.Struct, frozen=True):
 
 
 class AuditSink(Protocol):
-    """Takes records; it must not block and must not raise."""
+    """Accepts records; it must not block and must not raise."""
 
     def __call__(self, record: AuditRecord, /) -> None: ...
 
@@ -89,7 +89,7 @@ def audit_event(record: AuditRecord) -> dict[str, Any]:
 
 
 def _reference(target: Target) -> dict[str, str]:
-    found = {
+    reference = {
         "resource": target.plural,
         "namespace": target.namespace,
         "name": target.name,
@@ -97,7 +97,7 @@ def _reference(target: Target) -> dict[str, str]:
         "apiVersion": target.version,
         "subresource": target.subresource,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in reference.items() if value}
 
 
 def _micro(moment: datetime) -> str:
@@ -111,7 +111,7 @@ class AuditLog:
         """Open the file, for its owner only.
 
         Raises:
-            AuditError: it cannot be opened.
+            AuditError: the file cannot be opened.
         """
         self._path, self._max_bytes, self._backups = path, max_bytes, backups
         self._lines: queue.Queue[bytes | None] = queue.Queue(_QUEUE)
@@ -131,7 +131,7 @@ class AuditLog:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Write while the block runs; what is queued at its end is still written."""
+        """Write while the block runs; records that are queued when it ends are still written."""
         self._thread.start()
         try:
             yield

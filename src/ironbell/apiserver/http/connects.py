@@ -1,4 +1,4 @@
-"""Connect subresources: what a handler answers, passed on as it comes, such as the log of a workflow."""
+"""Connect subresources: a handler's response, streamed as it is produced, such as the log of a workflow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ironbell.apiserver.http.server.message import Response
 
 
 async def connect(exchange: Exchange) -> Response:
-    """Call the subresource's handler and stream its answer until it ends, the client leaves or the server stops."""
+    """Call the subresource's handler and stream its response until it ends, the client leaves or the server stops."""
     target, request = exchange.target, exchange.request
-    asked = ConnectRequest(
+    request_ = ConnectRequest(
         identity=exchange.identity,
         namespace=target.namespace,
         name=target.name,
@@ -21,7 +21,7 @@ async def connect(exchange: Exchange) -> Response:
         query={key: tuple(request.query.getall(key)) for key in request.query},
         body=await bodies.read(request) if request.method != "GET" else b"",
     )
-    answered = await exchange.api.connect(exchange.info.collection, asked)
+    answered = await exchange.api.connect(exchange.info.collection, request_)
     headers = {"Content-Type": answered.content_type, "Cache-Control": "no-cache, private"}
     stream = ChunkStream(request, headers, status=answered.status)
     async with exchange.streams.until(None):

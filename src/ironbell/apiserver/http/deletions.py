@@ -17,7 +17,7 @@ _POLICIES = (Propagation.FOREGROUND, Propagation.BACKGROUND, Propagation.ORPHAN)
 
 
 class DeleteParameters(msgspec.Struct, frozen=True):
-    """How to delete."""
+    """Options of a deletion."""
 
     preconditions: Preconditions
     propagation: Propagation
@@ -40,7 +40,8 @@ class _DeleteOptions(msgspec.Struct, rename="camel"):
 
 
 def delete_parameters(query: Query, body: bytes) -> DeleteParameters:
-    """How to delete. Nothing that is served here ends gracefully: a period of grace is taken, and not waited for.
+    """Options of a deletion. A grace period is accepted and has no effect, because nothing that is served here ends
+    gracefully.
 
     Raises:
         BadRequest: the body or a parameter cannot be read.
@@ -55,9 +56,9 @@ def delete_parameters(query: Query, body: bytes) -> DeleteParameters:
     errors = _faults(given)
     if errors:
         raise status.invalid_options("DeleteOptions", errors)
-    wanted = given.preconditions or _Preconditions()
+    preconditions = given.preconditions or _Preconditions()
     return DeleteParameters(
-        preconditions=Preconditions(uid=wanted.uid or "", resource_version=wanted.resource_version or ""),
+        preconditions=Preconditions(uid=preconditions.uid or "", resource_version=preconditions.resource_version or ""),
         propagation=_propagation(given),
         dry_run=bool(given.dry_run),
     )
@@ -78,8 +79,8 @@ def _faults(given: _DeleteOptions) -> list[FieldError]:
     if given.orphan_dependents is not None and policy is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         errors.append(invalid("propagationPolicy", policy, why))
-    if policy is not None and policy not in {one.value for one in _POLICIES}:
-        errors.append(not_supported("propagationPolicy", policy, [*(one.value for one in _POLICIES), "nil"]))
+    if policy is not None and policy not in {policy_.value for policy_ in _POLICIES}:
+        errors.append(not_supported("propagationPolicy", policy, [*(policy_.value for policy_ in _POLICIES), "nil"]))
     return errors + dry_run_faults(given.dry_run or [])
 
 

@@ -1,4 +1,4 @@
-"""One request on its way through the server, and what all requests share."""
+"""One request on its way through the server, and the streams that requests share."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ LineKey = tuple[int, str]
 
 @dataclass
 class Streams:
-    """Answers without an end: each ends at its deadline, and all of them when the server stops."""
+    """Open streams: each ends at its deadline, and all of them when the server stops."""
 
     lines: Shared[LineKey, tuple[WatchEvent, bytes]] = field(default_factory=Shared)
-    """Events as they were sent, with what they were made of."""
+    """Events in their encoded form, with the events that they were encoded from."""
     _open: set[asyncio.Timeout] = field(default_factory=set)
     _closed: bool = False
 
@@ -86,16 +86,16 @@ class Exchange(msgspec.Struct, frozen=True):
         return self.request.headers.get("User-Agent", "")
 
     def format(self, *, watching: bool = False) -> Format:
-        """The representation that the client wants.
+        """The representation that the client accepts.
 
         Raises:
-            NotAcceptable: it wants none that is offered.
+            NotAcceptable: the client accepts none that is offered.
         """
         return object_format(self.accept, watching=watching, custom=self.info.custom)
 
     @property
     def accept(self) -> str:
-        """What the client says that it takes."""
+        """The Accept header."""
         return self.request.headers.get("Accept", "")
 
 
@@ -103,7 +103,7 @@ def resource_of(server: ApiServer, target: Target) -> ResourceInfo:
     """The resource that a target names, if the path suits its scope.
 
     Raises:
-        NotFound: it is not served, or not at this place.
+        NotFound: the resource is not served, or not at this path.
     """
     info = server.resources.get(target.group, target.version, target.plural)
     if info is None or (target.namespace and not info.namespaced):

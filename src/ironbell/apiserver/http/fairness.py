@@ -1,17 +1,17 @@
-"""Fair turns between clients: whoever asks much waits behind itself, not before others.
+"""Fair turns between clients: a client with many requests waits behind its own, and does not delay others.
 
 A request needs a seat from when its sender is known until its answer is sent, or until a moment after that has begun:
 a client that reads slowly keeps nobody busy. Reads have few seats, because they keep the event loop busy; writes have
 many, because they wait for the disk, and are cheaper together. While seats are free nobody waits.
 
-How many seats a priority level has, and how many of its requests may wait, say the objects of flow control
-(`flowcontrol`). When seats are not free, levels take turns, and within each the flows, one request each; no user holds
-all seats. An exempt request takes no seat, and is never refused here.
+The objects of flow control (`flowcontrol`) set how many seats a priority level has, and how many of its requests may
+wait. When seats are not free, levels take turns, and within each the flows, one request each; no user holds all seats.
+An exempt request takes no seat, and is never rejected here.
 
-Most requests are answered without ever waiting, so seats alone would not let others in between: in one turn of the
-event loop only few are let in, exempt or not, and then the loop looks who else has come.
+Most requests are served without ever waiting, so seats alone would not let others in between: in one turn of the event
+loop only few are admitted, exempt or not, and then the loop reads new requests.
 
-A request is refused if as many wait as may, or if it has waited long.
+A request is rejected if too many wait already, or if it has waited too long.
 
 Source: kubernetes/apiserver: pkg/util/flowcontrol (what is promised; queues there are per shuffled shard).
 """
@@ -33,24 +33,24 @@ from ironbell.apiserver.http import measures
 
 READ_SEATS, WRITE_SEATS = 4, 128
 READ_PACE, WRITE_PACE = 2, 16
-"""How many are let in during one turn of the event loop."""
+"""How many requests are admitted during one turn of the event loop."""
 SHARE = 0.75
-"""The part of all seats that one user may hold."""
+"""The share of all seats that one user may hold."""
 PATIENCE_S = 30.0
 SENDING_S = 0.1
-"""So long an answer that is being sent keeps its seat."""
+"""How long a response that is being sent keeps its seat, in seconds."""
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What a gate lets a level have."""
+    """Limits of a level at a gate."""
 
     limits: Limits
     waiting: Waiting
     is_exempt: bool = False
 
 
-class Asker(msgspec.Struct, frozen=True):
-    """Whose request wants in."""
+class Sender(msgspec.Struct, frozen=True):
+    """The sender of a request, by level, user and flow."""
 
     level: str
     flow: str
@@ -58,7 +58,7 @@ class Asker(msgspec.Struct, frozen=True):
 
 
 class Seat:
-    """The right to be worked on; given back once."""
+    """The right to be served; released once."""
 
     __slots__ = ("_gate", "_is_held", "_level", "_user")
 
@@ -67,19 +67,19 @@ class Seat:
         self._is_held = True
 
     def leave_soon(self) -> None:
-        """Give the seat back in a moment, if it is not given back before."""
+        """Release the seat in a moment, if it is not released before."""
         if self._is_held:
             asyncio.get_running_loop().call_later(SENDING_S, self.leave)
 
     def leave(self) -> None:
-        """Give the seat back; doing so again does nothing."""
+        """Release the seat; a second call does nothing."""
         if self._is_held:
             self._is_held = False
             self._gate.leave(self._level, self._user)
 
 
 class _Turn(msgspec.Struct, eq=False):
-    """One that waits."""
+    """A waiting request."""
 
     user: str
     comes: asyncio.Future[None]
@@ -94,18 +94,18 @@ class _Level:
     held: int = 0
     waits: int = 0
     flows: OrderedDict[str, deque[_Turn]] = field(default_factory=OrderedDict)
-    """Who waits, by flow, in the order of their turns."""
+    """Waiting requests by flow, in the order of their turns."""
 
     @property
     def kept(self) -> int:
-        """Seats that are free and that nobody else gets."""
+        """Free seats that are reserved for the level."""
         kept = self.rules.limits.kept
         return kept if self.rules.is_exempt else max(0, kept - self.held)
 
 
 @dataclass
 class Gate:
-    """Seats of one sort."""
+    """Seats of one kind of requests."""
 
     seats: int
     name: str
@@ -113,28 +113,28 @@ class Gate:
     patience_s: float = PATIENCE_S
     _taken: int = 0
     _kept: int = 0
-    """How many of the free seats are kept for some level."""
+    """How many of the free seats are reserved for a level."""
     _let_in_now: int = 0
-    """How many were let in during this turn of the event loop."""
-    _looks_again: bool = False
+    """How many requests were admitted during this turn of the event loop."""
+    _turn_is_scheduled: bool = False
     _held: dict[str, int] = field(default_factory=dict)
     """By user."""
     _levels: dict[str, _Level] = field(default_factory=dict)
     _waiting: OrderedDict[_Level, None] = field(default_factory=OrderedDict)
-    """Levels where somebody waits, in the order of their turns."""
+    """Levels with waiting requests, in the order of their turns."""
 
     @property
-    def share(self) -> int:
-        """How many seats one user may hold."""
+    def seats_per_user(self) -> int:
+        """Number of seats that one user may hold."""
         return max(1, int(self.seats * SHARE))
 
     def set_levels(self, rules: Mapping[str, Rules]) -> None:
-        """Which levels there are from now on. One that is gone lets those in that came before."""
-        for name, found in rules.items():
+        """Set the levels. A level that was removed still admits the requests that wait in it."""
+        for name, level_rules in rules.items():
             if name in self._levels:
-                self._levels[name].rules = found
+                self._levels[name].rules = level_rules
             else:
-                self._levels[name] = _Level(name, found)
+                self._levels[name] = _Level(name, level_rules)
         for name in self._levels.keys() - rules.keys():
             level = self._levels.pop(name)
             limits = Limits(nominal=0, kept=0, own=1, most=max(1, level.rules.limits.most))
@@ -142,22 +142,22 @@ class Gate:
         self._kept = sum(level.kept for level in self._levels.values())
         self._let_in()
 
-    async def enter(self, asker: Asker) -> Seat:
+    async def enter(self, client: Sender) -> Seat:
         """Wait for a seat.
 
         Raises:
             TooManyRequests: too many requests are waiting, or this one has waited too long.
         """
-        level = self._levels[asker.level]
-        free = self._free(level, asker.user)
-        if self._let_in_now < self.pace and asker.flow not in level.flows and free > 0:
-            self._take(level, asker.user)
+        level = self._levels[client.level]
+        free = self._free(level, client.user)
+        if self._let_in_now < self.pace and client.flow not in level.flows and free > 0:
+            self._take(level, client.user)
         else:
-            await self._wait(level, asker, free=free)
-        return Seat(self, level, asker.user)
+            await self._wait(level, client, free=free)
+        return Seat(self, level, client.user)
 
     def leave(self, level: _Level, user: str) -> None:
-        """Give back a seat, and let those enter whose turn it is."""
+        """Release a seat, and admit the requests whose turn it is."""
         kept = level.kept
         level.held -= 1
         if not level.rules.is_exempt:
@@ -169,31 +169,31 @@ class Gate:
         self._let_in()
 
     def rules(self, level: str) -> Rules:
-        """What a level may have."""
+        """The limits of a level."""
         return self._levels[level].rules
 
     def _free(self, level: _Level, user: str) -> int:
-        """How many seats a user would get now at a level, were it for the seats alone."""
-        is_bounded = not level.rules.is_exempt and self._held.get(user, 0) >= self.share
+        """Number of seats that are free for a user at a level, turns aside."""
+        is_bounded = not level.rules.is_exempt and self._held.get(user, 0) >= self.seats_per_user
         return 0 if is_bounded else self._free_at(level)
 
     def _free_at(self, level: _Level) -> int:
-        """How many seats a level has to give."""
+        """Number of seats that are free at a level."""
         if level.rules.is_exempt:
             return self.seats
         shared = max(0, self.seats - self._taken - self._kept)
         limits = level.rules.limits
         return max(0, min(limits.most - level.held, max(limits.own - level.held, level.kept + shared)))
 
-    async def _wait(self, level: _Level, asker: Asker, *, free: int) -> None:
-        queue, waiting = level.flows.get(asker.flow, ()), level.rules.waiting
-        # those who will have a seat at once wait for the event loop only
+    async def _wait(self, level: _Level, client: Sender, *, free: int) -> None:
+        queue, waiting = level.flows.get(client.flow, ()), level.rules.waiting
+        # a request that will have a seat at once waits for the event loop only
         full = len(queue) >= waiting.of_flow + free or level.waits >= waiting.of_all + free
         if full and not level.rules.is_exempt:
             measures.REJECTED.inc()
             raise TooManyRequests(f'too many requests of priority level "{level.name}" at once: try again')
-        turn = _Turn(asker.user, asyncio.get_running_loop().create_future())
-        level.flows.setdefault(asker.flow, deque()).append(turn)
+        turn = _Turn(client.user, asyncio.get_running_loop().create_future())
+        level.flows.setdefault(client.flow, deque()).append(turn)
         level.waits += 1
         self._waiting.setdefault(level)
         measures.QUEUED.labels(self.name).inc()
@@ -201,17 +201,17 @@ class Gate:
             async with asyncio.timeout(None if level.rules.is_exempt else self.patience_s):
                 await turn.comes
         except TimeoutError as error:
-            self._give_up(level, asker.flow, turn)
+            self._give_up(level, client.flow, turn)
             measures.REJECTED.inc()
             raise TooManyRequests("the request waited too long for its turn: try again") from error
         except asyncio.CancelledError:
-            self._give_up(level, asker.flow, turn)
+            self._give_up(level, client.flow, turn)
             raise
         finally:
             measures.QUEUED.labels(self.name).dec()
 
     def _give_up(self, level: _Level, flow: str, turn: _Turn) -> None:
-        """Leave the queue; a seat that was given at this moment goes to the next."""
+        """Leave the queue; a seat that was just assigned goes to the next request."""
         if turn.comes.done() and not turn.comes.cancelled():
             self.leave(level, turn.user)
             return
@@ -221,7 +221,7 @@ class Gate:
             self._forget(level, flow)
 
     def _forget(self, level: _Level, flow: str) -> None:
-        """Count one less that waits, and strike out what nobody waits in."""
+        """Count one waiting request less, and remove empty queues."""
         level.waits -= 1
         if not level.flows[flow]:
             del level.flows[flow]
@@ -242,7 +242,7 @@ class Gate:
             turn.comes.set_result(None)
 
     def _next(self, level: _Level) -> _Turn | None:
-        """Whose turn it is at a level, and who may have a seat."""
+        """The next request of a level that may have a seat."""
         if not self._free_at(level):
             return None
         for flow in tuple(level.flows):
@@ -267,12 +267,12 @@ class Gate:
             self._taken += 1
             self._held[user] = self._held.get(user, 0) + 1
         self._let_in_now += 1
-        if not self._looks_again:
-            self._looks_again = True
+        if not self._turn_is_scheduled:
+            self._turn_is_scheduled = True
             asyncio.get_running_loop().call_soon(self._next_turn)
 
     def _next_turn(self) -> None:
-        self._let_in_now, self._looks_again = 0, False
+        self._let_in_now, self._turn_is_scheduled = 0, False
         self._let_in()
 
 
@@ -283,7 +283,7 @@ class Fairness:
         self._reads, self._writes = Gate(READ_SEATS, "read", READ_PACE), Gate(WRITE_SEATS, "write", WRITE_PACE)
 
     def set_plan(self, plan: Plan) -> None:
-        """Which levels there are from now on."""
+        """Set the levels of a plan."""
         nominal = dict.fromkeys((level.metadata.name for level in plan.levels), 0)
         for gate in (self._reads, self._writes):
             limits = limits_of(plan.levels, gate.seats)
@@ -291,15 +291,15 @@ class Fairness:
                 level.metadata.name: Rules(limits[level.metadata.name], waiting_of(level), level.is_exempt)
                 for level in plan.levels
             })  # fmt: skip
-            for name, found in limits.items():
-                nominal[name] += found.nominal
+            for name, level_limits in limits.items():
+                nominal[name] += level_limits.nominal
         measures.NOMINAL.clear()
         for name, seats in nominal.items():
             measures.NOMINAL.labels(name).set(seats)
 
     async def enter(self, line: Line, identity: Identity, namespace: str, *, reads: bool) -> Seat:
-        """Wait for a seat; see `Gate.enter`. Those who are exempt take turns by user."""
+        """Wait for a seat; see `Gate.enter`. Exempt requests take turns by user."""
         gate, level = self._reads if reads else self._writes, line.level.metadata.name
         rules = gate.rules(level)
         flow = "" if rules.waiting.is_one_flow else line.flow(identity, namespace)
-        return await gate.enter(Asker(level, identity.user if rules.is_exempt else flow, identity.user))
+        return await gate.enter(Sender(level, identity.user if rules.is_exempt else flow, identity.user))

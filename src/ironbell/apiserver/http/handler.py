@@ -1,7 +1,7 @@
-"""Every request's way: authentication, routing, the verb, and an answer whatever happens.
+"""The handler of all requests: authentication, routing, the verb, and a response in every case.
 
-No refusal and no fault leaves as anything but a `Status` object; what is not foreseen is logged with its traceback and
-answered as an internal error that names nothing of it.
+Every error is sent as a `Status` object. An unexpected exception is logged with its traceback, and sent as an internal
+error without details.
 
 Source: kubernetes/apiserver: pkg/server/config.go (order of the chain), pkg/endpoints/request/requestinfo.go (verbs).
 """
@@ -17,14 +17,14 @@ import structlog
 from ironbell.api.client import ApiError, BadRequest, NotFound, TooManyRequests, Unauthorized
 from ironbell.apiserver.access.auth import ANONYMOUS, authenticate, is_open
 from ironbell.apiserver.access.identity import Identity
-from ironbell.apiserver.access.roles import Attributes, refusal
+from ironbell.apiserver.access.roles import Attributes, forbidden_error
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.flowcontrol.classify import namespace_of
 from ironbell.apiserver.http import measures, reads, watches, writes
 from ironbell.apiserver.http.audit import AuditRecord, AuditSink
 from ironbell.apiserver.http.connects import connect
 from ironbell.apiserver.http.content import bodies
-from ironbell.apiserver.http.content.answers import answer, answer_value, refuse
+from ironbell.apiserver.http.content.answers import answer, answer_value, error_response
 from ironbell.apiserver.http.content.documents import (
     IDENTITY_PATHS,
     Documents,
@@ -43,16 +43,15 @@ from ironbell.apiserver.http.reviews import find as find_review
 from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.http.target import Target, parse
 from ironbell.apiserver.identities.bearer import BearerTokens
-from ironbell.apiserver.identities.impersonation import impersonated, wanted_identity
-from ironbell.apiserver.notes import begin_notes
-from ironbell.apiserver.warnings import collecting
+from ironbell.apiserver.identities.impersonation import impersonated, requested_identity
+from ironbell.apiserver.warnings import begin_annotations, collecting
 from ironbell.base.randomness import uuid4
 
 MAX_IN_FLIGHT = 2000
 SERVER_NAME = "ironbell"
 
 _LONG_RUNNING = ("attach", "exec", "log", "portforward", "proxy")
-"""Subresources whose answers last, which flow control does not concern."""
+"""Subresources with long-running responses, which are exempt from flow control."""
 
 _log = structlog.get_logger()
 _Verb = Callable[[Exchange], Awaitable[Response]]
@@ -72,22 +71,22 @@ _COLLECTION_VERBS: dict[str, tuple[str, _Verb]] = {
 
 @dataclass
 class _Progress:
-    """What is known so far about a request: for audit and metrics."""
+    """Facts about a request so far: for audit and metrics."""
 
     started: float
     audit_id: str
     identity: Identity = ANONYMOUS
-    """Who sent it."""
+    """The sender."""
     acting_as: Identity | None = None
-    """Whom the sender acts as, if as somebody else."""
+    """The identity that the sender impersonates, if any."""
     target: Target | None = None
     verb: str = ""
     resource: tuple[str, str, str, str] = ("", "", "", "")
-    notes: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
 
     @property
     def effective(self) -> Identity:
-        """Whose rights count."""
+        """The identity whose rights apply."""
         return self.acting_as or self.identity
 
 
@@ -109,13 +108,13 @@ class Handler:
     async def __call__(self, request: Request) -> Response:
         """Answer one request."""
         progress = _Progress(self.server.clock.monotonic(), uuid4(self.server.randomness), verb=request.method.lower())
-        progress.notes = begin_notes()
+        progress.annotations = begin_annotations()
         self._in_flight += 1
         measures.IN_FLIGHT.set(self._in_flight)
         code = 0
         try:
-            with collecting() as said:
-                set_common_headers(request, {"Audit-Id": progress.audit_id, "Server": SERVER_NAME}, said=said)
+            with collecting() as warnings:
+                set_common_headers(request, {"Audit-Id": progress.audit_id, "Server": SERVER_NAME}, warnings=warnings)
                 response = await self._guarded(request, progress)
             code = response.status
             if not response.is_sent:
@@ -134,16 +133,16 @@ class Handler:
                 raise TooManyRequests("too many requests at once: try again")
             return await self._routed(request, progress)
         except ApiError as error:
-            return await refuse(request, error)
+            return await error_response(request, error)
         except RecursionError:
-            # Whoever takes a body apart follows its nesting; nothing is stored by then.
-            return await refuse(request, BadRequest("the request's body nests too deeply"))
+            # Parsers follow the nesting of a body; nothing has been stored at that point.
+            return await error_response(request, BadRequest("the request's body nests too deeply"))
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a request: nothing of it may reach the client
             _log.exception("request failed", audit_id=progress.audit_id, path=request.path, error=type(error).__name__)
             fault = ApiError(f"internal error: look for {progress.audit_id} in the server's log")
-            return await refuse(request, fault)
+            return await error_response(request, fault)
 
     async def _routed(self, request: Request, progress: _Progress) -> Response:
         path = request.path.rstrip("/") or "/"
@@ -153,15 +152,15 @@ class Handler:
         if progress.identity is ANONYMOUS and not everyone_may:
             raise Unauthorized("Unauthorized")
         target = parse(path) if path.startswith(("/api/", "/apis/")) else None
-        wanted = _wanted(request, target, path)
-        self._impersonate(request, wanted, progress)
-        line = self.server.flow_control.plan.classify(progress.effective, wanted)
-        if wanted.subresource not in _LONG_RUNNING:
+        attributes = _requested_attributes(request, target, path)
+        self._impersonate(request, attributes, progress)
+        line = self.server.flow_control.plan.classify(progress.effective, attributes)
+        if attributes.subresource not in _LONG_RUNNING:
             request.common = {**request.common, **line.headers}
         if everyone_may:
             return await self._open(request, path)
         reads = request.method in {"GET", "HEAD"}
-        seat = await self.fairness.enter(line, progress.effective, namespace_of(wanted), reads=reads)
+        seat = await self.fairness.enter(line, progress.effective, namespace_of(attributes), reads=reads)
         set_seat(request, seat)
         if path.startswith(("/api/", "/apis/")):
             if target is None:
@@ -170,10 +169,12 @@ class Handler:
                 return await self._resource(request, target, progress)
         return await self._document(request, path, progress)
 
-    def _impersonate(self, request: Request, wanted: Attributes, progress: _Progress) -> None:
-        somebody = wanted_identity(tuple(request.headers.items()))
+    def _impersonate(self, request: Request, attributes: Attributes, progress: _Progress) -> None:
+        somebody = requested_identity(tuple(request.headers.items()))
         if somebody is not None:
-            progress.acting_as = impersonated(somebody, progress.identity, self.server.authorizer, what=wanted)
+            progress.acting_as = impersonated(
+                somebody, progress.identity, self.server.authorizer, attributes=attributes
+            )
 
     async def _open(self, request: Request, path: str) -> Response:
         if request.method not in {"GET", "HEAD"}:
@@ -203,7 +204,7 @@ class Handler:
         return no_page()
 
     def _is_builtin_version(self, target: Target | None) -> bool:
-        """Whether a target is a group and version of built-in kinds, whose discovery knows no HEAD."""
+        """Return whether a target is a group and version of built-in kinds, whose discovery does not support HEAD."""
         if target is None or not target.version:
             return False
         members = [
@@ -229,7 +230,7 @@ class Handler:
         try:
             info = resource_of(self.server, target)
         except NotFound:
-            # who may not ask is not told what there is
+            # a client without permission must not learn which resources exist
             self._authorize(progress.effective, _attributes(request, target))
             if not self.server.resources.has_group(target.group):
                 return no_page()
@@ -240,13 +241,13 @@ class Handler:
         progress.verb, verb = _choose(exchange)
         return await verb(exchange)
 
-    def _authorize(self, identity: Identity, wanted: Attributes) -> None:
-        decision = self.server.authorizer.decide(identity, wanted)
+    def _authorize(self, identity: Identity, attributes: Attributes) -> None:
+        decision = self.server.authorizer.decide(identity, attributes)
         if not decision.allowed:
-            raise refusal(identity, wanted, reason=decision.reason)
+            raise forbidden_error(identity, attributes, reason=decision.reason)
 
     def _record(self, request: Request, progress: _Progress, code: int) -> None:
-        """Count and report; a code of zero says that the client left before it was answered."""
+        """Update metrics and the audit log; a code of zero means that the client left before the response."""
         seconds = self.server.clock.monotonic() - progress.started
         measures.IN_FLIGHT.set(self._in_flight)
         measures.REQUESTS.labels(progress.verb, *progress.resource, str(code)).inc()
@@ -256,23 +257,23 @@ class Handler:
             record = AuditRecord(
                 progress.audit_id, progress.identity, progress.acting_as, progress.verb, request.raw_path,
                 progress.target, code, self.server.clock.now() - timedelta(seconds=seconds), seconds,
-                request.remote, request.headers.get("User-Agent", ""), progress.notes,
+                request.remote, request.headers.get("User-Agent", ""), progress.annotations,
             )  # fmt: skip
             self.audit(record)
 
 
-def _wanted(request: Request, target: Target | None, path: str) -> Attributes:
-    """What a request wants, of a resource or outside of all."""
+def _requested_attributes(request: Request, target: Target | None, path: str) -> Attributes:
+    """The attributes of a request, for a resource or another path."""
     if target is None or not target.plural:
         return Attributes(request.method.lower(), path=path)
     return _attributes(request, target)
 
 
 def _attributes(request: Request, target: Target) -> Attributes:
-    """What a request wants of a resource that may not exist."""
+    """The attributes of a request for a resource, which may not exist."""
     method = "GET" if request.method == "HEAD" else request.method
-    found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
-    verb = found[0] if found else method.lower()
+    chosen = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
+    verb = chosen[0] if chosen else method.lower()
     if target.subresource and request.method == "POST":
         verb = "create"
     elif request.method == "GET" and not target.subresource and flag(request.query, "watch"):
@@ -281,25 +282,25 @@ def _attributes(request: Request, target: Target) -> Attributes:
 
 
 def _choose(exchange: Exchange) -> tuple[str, _Verb]:
-    """The verb of an exchange, and what carries it out."""
+    """The verb of an exchange, and the function that carries it out."""
     method, target = exchange.request.method, exchange.target
     subresource = target.subresource
     if method == "HEAD" and exchange.info.custom:
-        method = "GET"  # the answer is made as for GET, and sent without its body
+        method = "GET"  # the response is that of GET, sent without its body
     if subresource and exchange.server.connects.find(target.group, target.plural, subresource=subresource):
         return "connect", connect
     if subresource and method == "POST":
         return "create", writes.act
     if method == "GET" and not target.name and flag(exchange.query, "watch"):
         return "watch", watches.watch
-    found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
-    if found is None or (subresource and method == "DELETE"):
+    chosen = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
+    if chosen is None or (subresource and method == "DELETE"):
         raise method_not_allowed()
     if exchange.info.namespaced and not target.namespace and method != "GET":
-        # Only reading goes across all namespaces.
+        # Only reads work across all namespaces.
         raise method_not_allowed()
     if subresource == "finalize" and method != "PUT":
         raise method_not_allowed()
-    if not subresource and found[0] not in exchange.info.verbs:
+    if not subresource and chosen[0] not in exchange.info.verbs:
         raise method_not_allowed()
-    return found
+    return chosen

@@ -25,4 +25,4 @@ QUEUED = Gauge("apiserver_flowcontrol_current_inqueue_requests", "Requests that 
 NOMINAL = Gauge(
     "apiserver_flowcontrol_nominal_limit_seats", "Seats that are a priority level's share.", ["priority_level"]
 )
-REJECTED = Counter("apiserver_rejected_requests", "Requests refused because too many were being answered.")
+REJECTED = Counter("apiserver_rejected_requests", "Requests rejected because too many were being served.")

@@ -1,4 +1,4 @@
-"""Query parameters as values, in the way of Kubernetes: what is malformed, and what does not go together.
+"""Query parameters as values, parsed and checked as Kubernetes does.
 
 Source: kubernetes/apimachinery: pkg/runtime/conversion.go, pkg/apis/meta/v1/validation/validation.go,
 pkg/apis/meta/internalversion/validation/validation.go.
@@ -29,7 +29,7 @@ Query = Mapping[str, str]
 
 
 class WatchParameters(msgspec.Struct, frozen=True):
-    """How to watch."""
+    """Parameters of a watch."""
 
     resource_version: str
     selector: Selector
@@ -41,16 +41,16 @@ class WatchParameters(msgspec.Struct, frozen=True):
 
 
 def flag(query: Query, name: str) -> bool:
-    """A boolean parameter: anything but `0` and `false` is true, nothing as well."""
+    """A boolean parameter: any value but `0` and `false` is true, even an empty one."""
     value = query.get(name)
     return value is not None and value.lower() not in _FALSE
 
 
 def number(query: Query, name: str) -> int:
-    """A parameter that counts something; zero if it is not given or negative.
+    """An integer parameter; zero if it is missing or negative.
 
     Raises:
-        BadRequest: it is no number.
+        BadRequest: the value is not a number.
     """
     value = query.get(name, "") or "0"
     if not _INTEGER.fullmatch(value):
@@ -61,11 +61,11 @@ def number(query: Query, name: str) -> int:
 
 
 def require_timeout(query: Query) -> None:
-    """Reject a `timeout` that Go could not read; what it says is not waited for, since no answer takes that long. A
-    watch has a `timeoutSeconds` of its own.
+    """Reject a `timeout` that Go could not read; the value is ignored, since no response takes that long. A watch has
+    `timeoutSeconds` instead.
 
     Raises:
-        BadRequest: it is malformed.
+        BadRequest: the value is malformed.
     """
     value = query.get("timeout", "")
     if not value or flag(query, "watch"):
@@ -82,11 +82,11 @@ def selector(query: Query) -> Selector:
 
 
 def list_options(query: Query) -> ListOptions:
-    """How to list.
+    """Options of a list.
 
     Raises:
-        Invalid: parameters do not go together.
-        BadRequest: one is malformed.
+        Invalid: parameters exclude each other.
+        BadRequest: a parameter is malformed.
     """
     number(query, "timeoutSeconds")
     limit, version, token = number(query, "limit"), query.get("resourceVersion", ""), query.get("continue", "")
@@ -108,19 +108,19 @@ def _check_match(match: str, version: str, token: str) -> list[FieldError]:
         errors.append(forbidden(_MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
     if token:
         errors.append(forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
-    if match not in {one.value for one in Match}:
-        errors.append(not_supported(_MATCH, match, [*(one.value for one in Match), ""]))
+    if match not in {match_.value for match_ in Match}:
+        errors.append(not_supported(_MATCH, match, [*(match_.value for match_ in Match), ""]))
     if match == Match.EXACT.value and version == "0":
         errors.append(forbidden(_MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
     return errors
 
 
 def watch_parameters(query: Query) -> WatchParameters:
-    """How to watch.
+    """Parameters of a watch.
 
     Raises:
-        Invalid: parameters do not go together.
-        BadRequest: one is malformed.
+        Invalid: parameters exclude each other.
+        BadRequest: a parameter is malformed.
     """
     number(query, "limit")
     timeout_s = number(query, "timeoutSeconds")
@@ -160,8 +160,8 @@ def named(chosen: Selector, name: str) -> Selector:
 
 
 def write_options(query: Query, user_agent: str, *, kind: str, applies: bool = False) -> WriteOptions:
-    """Options of create, update and patch (`kind` says which); without a field manager the client program's name
-    stands for it, but for an apply.
+    """Options of the kind `kind` for create, update and patch; except for an apply, the field manager defaults to the
+    client program's name.
 
     Raises:
         Invalid: an option is unknown, or not for this kind of write.
@@ -192,13 +192,13 @@ def all_values(query: Query, name: str) -> list[str]:
 
 
 def default_manager(user_agent: str) -> str:
-    """The manager that a client's program stands for: its name, without its version."""
+    """The default field manager of a client: its program's name, without the version."""
     name = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
     return name.encode()[:_MANAGER_BYTES].decode(errors="ignore")
 
 
 def manager_faults(manager: str) -> list[FieldError]:
-    """Why a name is none for a field manager."""
+    """Problems of the name of a field manager."""
     errors = [too_long("fieldManager", _MANAGER_BYTES)] if len(manager.encode()) > _MANAGER_BYTES else []
     for position, character in enumerate(manager):
         if not character.isprintable():
@@ -210,5 +210,5 @@ def manager_faults(manager: str) -> list[FieldError]:
 
 
 def dry_run_faults(values: list[str]) -> list[FieldError]:
-    """Why values are none for `dryRun`."""
+    """Problems of the values of `dryRun`."""
     return [] if all(value == "All" for value in values) else [not_supported("dryRun", values, ["All"])]

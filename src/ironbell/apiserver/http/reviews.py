@@ -1,7 +1,7 @@
-"""Reviews: questions about identities and what they may do, answered and not stored.
+"""Reviews: requests about identities and their permissions, answered and not stored.
 
-`kubectl auth can-i` and `kubectl auth whoami` ask about oneself, which every authenticated client may; about others one
-needs a role that lets one `create` the review.
+`kubectl auth can-i` and `kubectl auth whoami` are about the client itself and open to every authenticated client.
+Reviews about others need a role that allows `create` on the review.
 
 Source: kubernetes/kubernetes: pkg/registry/authorization, pkg/registry/authentication,
 pkg/apis/authorization/validation.
@@ -29,8 +29,8 @@ _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be sp
 _NOT_BOTH = "cannot be specified in combination with resourceAttributes"
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What is asked, by whom, of which server."""
+class ReviewRequest(msgspec.Struct, frozen=True):
+    """A review, its sender, and the server that answers it."""
 
     server: ApiServer
     tokens: BearerTokens
@@ -41,11 +41,11 @@ class Question(msgspec.Struct, frozen=True):
     meta: dict[str, Any]
 
 
-Answer = Callable[[Question], dict[str, Any]]
+Answer = Callable[[ReviewRequest], dict[str, Any]]
 
 
 class Review(msgspec.Struct, frozen=True):
-    """One kind of question."""
+    """One kind of review."""
 
     group: str
     kind: str
@@ -84,8 +84,10 @@ class _AccessSpec(msgspec.Struct, frozen=True, rename="camel"):
         if self.resource_attributes is None:
             outside = self.non_resource_attributes or _NonResourceAttributes()
             return Attributes(outside.verb, path=outside.path)
-        wanted = self.resource_attributes
-        return Attributes(wanted.verb, wanted.group, wanted.resource, wanted.namespace, wanted.name, wanted.subresource)
+        resource = self.resource_attributes
+        return Attributes(
+            resource.verb, resource.group, resource.resource, resource.namespace, resource.name, resource.subresource
+        )
 
     @property
     def identity(self) -> Identity:
@@ -97,16 +99,16 @@ class _TokenSpec(msgspec.Struct, frozen=True):
     audiences: tuple[str, ...] | None = None
 
 
-def _self_access(asked: Question) -> dict[str, Any]:
-    spec = _convert(asked.spec, _AccessSpec)
-    _refuse(asked, _access_faults(asked, spec))
-    return _decided(asked.server, asked.identity, spec)
+def _self_access(review: ReviewRequest) -> dict[str, Any]:
+    spec = _convert(review.spec, _AccessSpec)
+    _raise_invalid(review, _access_faults(review, spec))
+    return _decided(review.server, review.identity, spec)
 
 
-def _access(asked: Question) -> dict[str, Any]:
-    spec = _convert(asked.spec, _AccessSpec)
-    _refuse(asked, [*_access_faults(asked, spec, of_others=True), *_local_faults(asked, spec)])
-    return _decided(asked.server, spec.identity, spec)
+def _access(review: ReviewRequest) -> dict[str, Any]:
+    spec = _convert(review.spec, _AccessSpec)
+    _raise_invalid(review, [*_access_faults(review, spec, of_others=True), *_local_faults(review, spec)])
+    return _decided(review.server, spec.identity, spec)
 
 
 def _decided(server: ApiServer, identity: Identity, spec: _AccessSpec) -> dict[str, Any]:
@@ -114,37 +116,39 @@ def _decided(server: ApiServer, identity: Identity, spec: _AccessSpec) -> dict[s
     return {"allowed": decision.allowed} | ({"reason": decision.reason} if decision.reason else {})
 
 
-def _access_faults(asked: Question, spec: _AccessSpec, *, of_others: bool = False) -> list[FieldError]:
+def _access_faults(review: ReviewRequest, spec: _AccessSpec, *, of_others: bool = False) -> list[FieldError]:
     errors: list[FieldError] = []
     if spec.resource_attributes is not None and spec.non_resource_attributes is not None:
-        errors.append(invalid("spec.nonResourceAttributes", asked.spec["nonResourceAttributes"], _NOT_BOTH))
+        errors.append(invalid("spec.nonResourceAttributes", review.spec["nonResourceAttributes"], _NOT_BOTH))
     if spec.resource_attributes is None and spec.non_resource_attributes is None:
         errors.append(invalid("spec.resourceAttributes", None, _ONE_OF))
     if of_others and not spec.user and not spec.groups:
         errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
-    if {name for name, value in asked.meta.items() if value} - {"managedFields", "namespace"}:
-        errors.append(invalid("metadata", asked.meta, "must be empty"))
+    if {name for name, value in review.meta.items() if value} - {"managedFields", "namespace"}:
+        errors.append(invalid("metadata", review.meta, "must be empty"))
     return errors
 
 
-def _local_faults(asked: Question, spec: _AccessSpec) -> list[FieldError]:
-    if asked.kind != "LocalSubjectAccessReview":
+def _local_faults(review: ReviewRequest, spec: _AccessSpec) -> list[FieldError]:
+    if review.kind != "LocalSubjectAccessReview":
         return []
     errors: list[FieldError] = []
-    wanted = spec.resource_attributes
-    if wanted is not None and wanted.namespace != asked.namespace:
-        errors.append(invalid("spec.resourceAttributes.namespace", wanted.namespace, "must match metadata.namespace"))
+    attributes = spec.resource_attributes
+    if attributes is not None and attributes.namespace != review.namespace:
+        errors.append(
+            invalid("spec.resourceAttributes.namespace", attributes.namespace, "must match metadata.namespace")
+        )
     if spec.non_resource_attributes is not None:
-        shown = asked.spec["nonResourceAttributes"]
+        shown = review.spec["nonResourceAttributes"]
         errors.append(invalid("spec.nonResourceAttributes", shown, "disallowed on this kind of request"))
     return errors
 
 
-def _rules(asked: Question) -> dict[str, Any]:
-    namespace = str(asked.spec.get("namespace") or "")
+def _rules(review: ReviewRequest) -> dict[str, Any]:
+    namespace = str(review.spec.get("namespace") or "")
     if not namespace:
         raise BadRequest("no namespace on request")
-    held = list(asked.server.authorizer.rules(asked.identity, namespace))
+    held = list(review.server.authorizer.rules(review.identity, namespace))
     return {
         "resourceRules": [as_data(rule) for rule in held if rule.resources],
         "nonResourceRules": [as_data(rule) for rule in held if rule.urls],
@@ -152,12 +156,12 @@ def _rules(asked: Question) -> dict[str, Any]:
     }
 
 
-def _token(asked: Question) -> dict[str, Any]:
-    spec = _convert(asked.spec, _TokenSpec)
+def _token(review: ReviewRequest) -> dict[str, Any]:
+    spec = _convert(review.spec, _TokenSpec)
     if not spec.token:
         raise BadRequest("token is required for TokenReview in authentication")
     try:
-        holder = asked.tokens.review(spec.token, spec.audiences or ())
+        holder = review.tokens.review(spec.token, spec.audiences or ())
     except Unauthorized as error:
         return {"user": {}, "error": f"[invalid bearer token, {error.message}]"}
     if holder is None:
@@ -165,8 +169,8 @@ def _token(asked: Question) -> dict[str, Any]:
     return {"authenticated": True, "user": user_info(holder.identity), "audiences": holder.audiences}
 
 
-def _self(asked: Question) -> dict[str, Any]:
-    return {"userInfo": user_info(asked.identity)}
+def _self(review: ReviewRequest) -> dict[str, Any]:
+    return {"userInfo": user_info(review.identity)}
 
 
 _REVIEWS = {
@@ -184,32 +188,32 @@ _REVIEWS = {
 
 def find(target: Target) -> Review | None:
     """The review that a target names."""
-    found = _REVIEWS.get((target.group, target.plural))
-    if found is None or target.version != "v1" or target.name or bool(target.namespace) is not found.namespaced:
+    review = _REVIEWS.get((target.group, target.plural))
+    if review is None or target.version != "v1" or target.name or bool(target.namespace) is not review.namespaced:
         return None
-    return found
+    return review
 
 
 def answer_review(
     review: Review, server: ApiServer, tokens: BearerTokens, *, identity: Identity, namespace: str, body: bytes
 ) -> bytes:
-    """The question with its answer as status.
+    """The review with its result as status.
 
     Raises:
-        BadRequest: the body is no question of this kind.
-        Invalid: it asks too little or too much.
+        BadRequest: the body is not a review of this kind.
+        Invalid: the spec has too few or too many fields.
     """
     try:
-        asked = msgspec.json.decode(body, type=dict[str, Any])
+        document = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the body is no {review.kind}: {error}") from error
+        raise BadRequest(f"the body is not a valid {review.kind}: {error}") from error
     for field, expected in (("kind", review.kind), ("apiVersion", review.api_version)):
-        if asked.get(field, expected) != expected:
-            raise BadRequest(f"the {field} of the body is {asked[field]!r}; this path takes {expected}")
-    spec, meta = _mapping(asked.get("spec")), _mapping(asked.get("metadata"))
+        if document.get(field, expected) != expected:
+            raise BadRequest(f"the {field} of the body is {document[field]!r}; this path takes {expected}")
+    spec, meta = _mapping(document.get("spec")), _mapping(document.get("metadata"))
     if review.namespaced and meta.setdefault("namespace", namespace) != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-    status = review.answer(Question(server, tokens, identity, namespace, review.kind, spec, meta))
+    status = review.answer(ReviewRequest(server, tokens, identity, namespace, review.kind, spec, meta))
     answered: dict[str, Any] = {"kind": review.kind, "apiVersion": review.api_version, "metadata": meta}
     if review.kind == "SelfSubjectReview":
         answered["metadata"] = {"creationTimestamp": rfc3339(server.clock.now())}
@@ -229,11 +233,11 @@ def _convert(spec: dict[str, Any], model: type[Any]) -> Any:
         raise BadRequest(f"spec of the review: {error}") from error
 
 
-def _refuse(asked: Question, errors: list[FieldError]) -> None:
+def _raise_invalid(review: ReviewRequest, errors: list[FieldError]) -> None:
     if not errors:
         return
     texts = [str(error) for error in errors]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     causes = [error.cause for error in errors]
-    details = {"group": _AUTHORIZATION, "kind": asked.kind, "causes": causes}
-    raise Invalid(f'{asked.kind}.{_AUTHORIZATION} "" is invalid: {listed}', details=details)
+    details = {"group": _AUTHORIZATION, "kind": review.kind, "causes": causes}
+    raise Invalid(f'{review.kind}.{_AUTHORIZATION} "" is invalid: {listed}', details=details)

@@ -1,9 +1,9 @@
 """Opening the embedded API to clients: TLS for people and other machines, a local socket for our own processes.
 
-Started in an empty folder it makes its authority, its certificate and the administrator's kubeconfig there; started
-again it keeps them. Over TLS a client shows a certificate of our authority or a token, over the local socket a token.
+Started in an empty folder, it creates its authority, its certificate and the administrator's kubeconfig there; started
+again, it keeps them. Over TLS a client shows a certificate of our authority or a token, over the local socket a token.
 
-Failure modes: `PkiError` when the folder's files are unusable; `ListenError` when an address cannot be taken.
+Failure modes: `PkiError` when the folder's files are unusable; `ListenError` when an address cannot be listened on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import structlog
 from ironbell.apiserver.access.auth import Tokens
 from ironbell.apiserver.access.identity import MASTERS
 from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
-from ironbell.apiserver.access.pki import Authority, KeyPair, make_private_folder
+from ironbell.apiserver.access.pki import Authority, KeyPair, create_private_folder
 from ironbell.apiserver.actions import Action
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditSink
@@ -41,7 +41,7 @@ SHUTDOWN_TIMEOUT_S = 2
 ADMIN_USER = "kubernetes-admin"
 
 _SECRET_TOKEN_S = 20 * 365 * 24 * 3600
-"""Tokens in Secrets last as long as those, which is longer than any server."""
+"""Lifetime of tokens in Secrets: longer than that of any server."""
 
 _LOCAL_NAMES = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
@@ -55,24 +55,24 @@ class ListenError(IronbellError):
 
 
 class Running(msgspec.Struct, frozen=True):
-    """A server that answers."""
+    """A running server."""
 
     host: str
     port: int
-    """Of the TLS listener; zero without one."""
+    """Port of the TLS listener; zero without one."""
     kubeconfig: Path | None
-    """The administrator's; None without a TLS listener."""
+    """The administrator's kubeconfig; None without a TLS listener."""
     authority: Authority
     tokens: Tokens
     unix_socket: Path | None
 
     @property
     def url(self) -> str:
-        """Where the TLS listener is reached from this machine."""
+        """URL of the TLS listener on this machine."""
         return f"https://{_reachable(self.host)}:{self.port}"
 
     def write_kubeconfig(self, path: Path, *, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig with a certificate for another identity. Blocks for milliseconds; asking again renews."""
+        """A kubeconfig with a certificate for another identity. Blocks for milliseconds; a second call renews it."""
         return _write_kubeconfig(path, self.authority, server=self.url, user=user, groups=groups)
 
 
@@ -99,14 +99,14 @@ async def serve(
     audit: AuditSink | None = None,
     token_file: Path | None = None,
 ) -> AsyncIterator[Running]:
-    """Answer clients while the block runs; leaving it ends all watches and closes within seconds.
+    """Serve clients while the block runs; leaving it ends all watches and closes within seconds.
 
-    Port zero takes a free one. `advertise` are further host names and addresses that clients use. The files live in
+    Port zero chooses a free one. `advertise` are further host names and addresses that clients use. The files live in
     `data_dir`: `pki/`, `tokens.json` and `kubeconfig`, all for their owner only. `token_file` names further tokens.
 
     Raises:
         PkiError: the files are unusable.
-        ListenError: an address cannot be taken.
+        ListenError: an address cannot be listened on.
     """
     names = [*_LOCAL_NAMES, socket.gethostname(), *_own_address(tls_address), *advertise]
     pki = await asyncio.to_thread(_prepare, server, data_dir, names, token_file)
@@ -137,7 +137,7 @@ async def serve(
 
 
 def _prepare(server: ApiServer, data_dir: Path, names: Sequence[str], token_file: Path | None) -> _Pki:
-    make_private_folder(data_dir)
+    create_private_folder(data_dir)
     authority = Authority(data_dir / "pki", server.clock)
     return _Pki(
         authority,
@@ -149,7 +149,7 @@ def _prepare(server: ApiServer, data_dir: Path, names: Sequence[str], token_file
 
 
 def _offer_tokens(server: ApiServer, accounts: AccountTokens, pki: _Pki) -> None:
-    """Let clients ask for tokens of ServiceAccounts, and give Secrets theirs."""
+    """Serve token requests for ServiceAccounts, and issue the tokens of Secrets."""
 
     def for_secret(account: Entry, secret: Entry) -> str:
         bound = Reference("secrets", secret.name, secret.uid)
@@ -217,5 +217,5 @@ def _own_address(address: tuple[str, int] | None) -> list[str]:
 def _reachable(host: str) -> str:
     """A host to connect to, for one to listen on."""
     local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
-    found = local.get(host, host)
-    return f"[{found}]" if ":" in found and not found.startswith("[") else found
+    reachable = local.get(host, host)
+    return f"[{reachable}]" if ":" in reachable and not reachable.startswith("[") else reachable

@@ -1,4 +1,4 @@
-"""What a URL path under `/api` or `/apis` names.
+"""Targets of requests: what a URL path under `/api` or `/apis` names.
 
 Source: kubernetes/apiserver: pkg/endpoints/request/requestinfo.go.
 """

@@ -23,7 +23,7 @@ _THREAD_FROM_ITEMS = 100
 
 
 def object_body(exchange: Exchange, body: bytes, shown: Format) -> bytes:
-    """One object, as it is, as a table of one row, or as its metadata."""
+    """One object, complete, as a table of one row, or as its metadata."""
     require_view(shown, exchange.accept, of_list=False, kind=exchange.info.kind)
     match shown.view:
         case View.OBJECT:
@@ -67,7 +67,7 @@ def plain_list(info: ResourceInfo, items: Sequence[bytes], meta: dict[str, Any])
 
 
 def _untyped(info: ResourceInfo, item: bytes) -> bytes:
-    """An item of a list of a built-in kind: the list says what its items are, and they do not."""
+    """An item of a list of a built-in kind, without its `apiVersion` and `kind`, which the list has."""
     version, kind = b'"apiVersion":"%b"' % info.api_version.encode(), b'"kind":"%b"' % info.kind.encode()
     for first, second in ((version, kind), (kind, version)):
         if item.startswith(b"{%b,%b," % (first, second)):
@@ -77,19 +77,19 @@ def _untyped(info: ResourceInfo, item: bytes) -> bytes:
 
 
 def table_printer(info: ResourceInfo) -> Printer:
-    """How a resource's objects become rows."""
+    """The printer of a resource's table."""
     from ironbell.apiserver.tables.columns import printer  # for the first table, not for a start
 
     return printer(info.group, info.kind, info.columns)
 
 
 def include(query: Query) -> tables.Include:
-    """What a table's rows carry."""
-    wanted = query.get("includeObject", "")
+    """The part of objects that a table's rows carry."""
+    requested = query.get("includeObject", "")
     try:
-        return tables.Include(wanted) if wanted else tables.Include.METADATA
+        return tables.Include(requested) if requested else tables.Include.METADATA
     except ValueError as error:
-        raise BadRequest(f"includeObject={wanted!r} is unknown: use None, Metadata or Object") from error
+        raise BadRequest(f"includeObject={requested!r} is unknown: use None, Metadata or Object") from error
 
 
 def _table(exchange: Exchange, items: Sequence[bytes], meta: dict[str, Any], shown: Format) -> bytes:

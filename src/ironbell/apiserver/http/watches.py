@@ -1,7 +1,7 @@
 """Watches: changes as a stream of JSON lines, or of messages in protocol buffers with their lengths.
 
-A refusal that is known before anything was sent is an ordinary error answer; later ones are an ERROR event, after which
-the stream ends. A client that does not read is disconnected, so that it holds no memory.
+An error before anything was sent is an ordinary error response; later ones are an ERROR event, which ends the stream. A
+client that does not read is disconnected, so that it holds no memory.
 
 Source: kubernetes/apiserver: pkg/endpoints/handlers/watch.go; KEP-3157 (sendInitialEvents).
 """
@@ -32,17 +32,17 @@ _END_OF_INITIAL_EVENTS = msgspec.json.encode({"annotations": {"k8s.io/initial-ev
 
 
 async def watch(exchange: Exchange) -> Response:
-    """Stream changes until the client leaves, its time is over, or the server stops."""
-    shown, wanted = exchange.format(watching=True), watch_parameters(exchange.query)
-    writer = _Writer(exchange, shown, wanted)
-    async with aclosing(_events(exchange, wanted)) as events:
+    """Stream changes until the client leaves, the time limit passes, or the server stops."""
+    shown, parameters = exchange.format(watching=True), watch_parameters(exchange.query)
+    writer = _Writer(exchange, shown, parameters)
+    async with aclosing(_events(exchange, parameters)) as events:
         first = asyncio.ensure_future(anext(events))
         try:
-            # One turn of the loop: a refusal raises before the first suspension and so becomes an HTTP error.
+            # One turn of the loop: an early error is raised before the first suspension, and so becomes an HTTP error.
             await asyncio.sleep(0)
             if first.done() and not isinstance(first.exception(), Expired | TimedOut):
                 first.result()
-            return await _stream(exchange, writer, first, events, wanted)
+            return await _stream(exchange, writer, first, events, parameters)
         finally:
             first.cancel()
             await asyncio.gather(first, return_exceptions=True)
@@ -53,11 +53,11 @@ async def _stream(
     writer: _Writer,
     first: asyncio.Future[WatchEvent],
     events: AsyncIterator[WatchEvent],
-    wanted: WatchParameters,
+    parameters: WatchParameters,
 ) -> Response:
     headers = {"Content-Type": writer.content_type, "Cache-Control": "no-cache, private"}
     stream = ChunkStream(exchange.request, headers)
-    async with exchange.streams.until(_lifetime_s(exchange, wanted)):
+    async with exchange.streams.until(_lifetime_s(exchange, parameters)):
         try:
             await _send(stream, writer, await first)
             async for event in events:
@@ -70,19 +70,19 @@ async def _stream(
 
 
 async def _send(stream: ChunkStream, writer: _Writer, event: WatchEvent) -> None:
-    made = writer.chunk(event)
-    if made:
-        await stream.send(made)
+    encoded = writer.chunk(event)
+    if encoded:
+        await stream.send(encoded)
 
 
-async def _events(exchange: Exchange, wanted: WatchParameters) -> AsyncGenerator[WatchEvent, None]:
-    """Changes, after the present objects and their end mark when the client asked for those."""
-    chosen = named(wanted.selector, exchange.target.name) if exchange.target.name else wanted.selector
-    where, namespace, version = exchange.info.collection, exchange.target.namespace, wanted.resource_version
-    if wanted.initial_events or (wanted.initial_events is not None and version in {"", "0"}):
+async def _events(exchange: Exchange, parameters: WatchParameters) -> AsyncGenerator[WatchEvent, None]:
+    """Changes, after the present objects and their end mark when the client requests those."""
+    chosen = named(parameters.selector, exchange.target.name) if exchange.target.name else parameters.selector
+    where, namespace, version = exchange.info.collection, exchange.target.namespace, parameters.resource_version
+    if parameters.initial_events or (parameters.initial_events is not None and version in {"", "0"}):
         page = await exchange.api.list(where, namespace, ListOptions(chosen, resource_version=version))
         version = page.resource_version
-        if wanted.initial_events:
+        if parameters.initial_events:
             for item in page.items:
                 yield WatchEvent(EventType.ADDED, item, version)
             yield WatchEvent(EventType.BOOKMARK, _END_OF_INITIAL_EVENTS, version)
@@ -90,19 +90,19 @@ async def _events(exchange: Exchange, wanted: WatchParameters) -> AsyncGenerator
         yield event
 
 
-def _lifetime_s(exchange: Exchange, wanted: WatchParameters) -> float:
-    """What the client asked for, else 30 to 60 minutes, spread so that clients do not come back all at once."""
-    if wanted.timeout_s:
-        return wanted.timeout_s
+def _lifetime_s(exchange: Exchange, parameters: WatchParameters) -> float:
+    """The client's time limit, else 30 to 60 minutes, spread so that clients do not reconnect all at once."""
+    if parameters.timeout_s:
+        return parameters.timeout_s
     return _SHORTEST_S * (1 + exchange.server.randomness.fraction())
 
 
 class _Writer:
-    """Events to lines in the client's representation; the first table carries the headers."""
+    """Encodes events in the client's representation; the first table carries the headers."""
 
-    def __init__(self, exchange: Exchange, shown: Format, wanted: WatchParameters) -> None:
+    def __init__(self, exchange: Exchange, shown: Format, parameters: WatchParameters) -> None:
         self._exchange, self._shown, self._lines = exchange, shown, exchange.streams.lines
-        self._bookmarks = wanted.bookmarks
+        self._bookmarks = parameters.bookmarks
         self._printer = table_printer(exchange.info)
         self._include = include(exchange.query)
         self._headers = True
@@ -116,19 +116,19 @@ class _Writer:
         return f"{PROTOBUF};stream=watch" if self._is_protobuf else "application/json"
 
     def chunk(self, event: WatchEvent) -> bytes:
-        """One event as it is sent; empty for a bookmark that the client does not want."""
+        """One event as it is sent; empty for a bookmark that the client did not request."""
         if event.type is EventType.BOOKMARK:
             return chunk(self.framed("BOOKMARK", self._bookmark(event))) if self._bookmarks else b""
         if self._shown.view is View.TABLE:
             return chunk(_line(event.type.value, self._table(event.body)))
-        # The version in which an object is shown is known by the event, which is never made for two versions.
+        # An event belongs to one version, so the key needs no version.
         view = self._shown.meta_api_version if self._shown.view is View.METADATA else ""
         key = (id(event), f"{self._shown.media_type} {view}")
-        found = self._lines.get(key)
-        if found is None:
-            found = event, chunk(self._line(event))
-            self._lines.put(key, found, size=len(found[1]))
-        return found[1]
+        line = self._lines.get(key)
+        if line is None:
+            line = event, chunk(self._line(event))
+            self._lines.put(key, line, size=len(line[1]))
+        return line[1]
 
     def _line(self, event: WatchEvent) -> bytes:
         if self._shown.view is View.OBJECT:
@@ -145,7 +145,7 @@ class _Writer:
         mark = msgspec.json.encode({"kind": kind, "apiVersion": api_version, "metadata": meta})
         if self._shown.view is not View.TABLE:
             return mark
-        # What is said of the end of the present objects is in the metadata of the row's object.
+        # The end mark of the present objects is in the metadata of the row's object.
         is_bare = bool(more) and self._include is tables.Include.NONE
         return self._table(mark, include=tables.Include.METADATA if is_bare else self._include)
 

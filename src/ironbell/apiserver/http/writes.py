@@ -22,10 +22,10 @@ from ironbell.apiserver.warnings import warn
 async def create(exchange: Exchange) -> Response:
     """Store a new object."""
     shown, options = exchange.format(), write_options(exchange.query, exchange.user_agent, kind="CreateOptions")
-    made = await _write(exchange, Verb.CREATE, await bodies.read_body(exchange.request), options)
+    created = await _write(exchange, Verb.CREATE, await bodies.read_body(exchange.request), options)
     if exchange.info.creation_warning:
         warn(exchange.info.creation_warning)
-    return await _respond(exchange, made, shown)
+    return await _respond(exchange, created, shown)
 
 
 async def act(exchange: Exchange) -> Response:
@@ -38,7 +38,7 @@ async def act(exchange: Exchange) -> Response:
 
 
 async def replace(exchange: Exchange) -> Response:
-    """Store an object in place of the present one, or, of some kinds, where there is none."""
+    """Store an object in place of the present one, or, for some kinds, create it."""
     shown, options = exchange.format(), write_options(exchange.query, exchange.user_agent, kind="UpdateOptions")
     return await _respond(
         exchange, await _write(exchange, Verb.UPDATE, await bodies.read_body(exchange.request), options), shown
@@ -62,7 +62,7 @@ async def delete(exchange: Exchange) -> Response:
 
 
 async def delete_collection(exchange: Exchange) -> Response:
-    """Delete what a list finds."""
+    """Delete the objects of a list."""
     shown, selection = exchange.format(), list_options(exchange.query)
     page = (await _delete(exchange, Verb.DELETE_COLLECTION, selection)).page
     return await answer(exchange.request, await list_body(exchange, page, shown), media_type=shown.media_type)

@@ -1,4 +1,5 @@
-"""ServiceAccount tokens: signed statements that end with time, their account, or the object that they are bound to.
+"""ServiceAccount tokens: signed claims that are valid for a time, and only while their account and the object that they
+are bound to exist.
 
 Source: kubernetes/kubernetes: pkg/serviceaccount/claims.go, jwt.go.
 """
@@ -35,7 +36,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Whom a token names, and for whom it is meant."""
+    """The user that a token names, and its audiences."""
 
     identity: Identity
     audiences: tuple[str, ...]
@@ -64,7 +65,7 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 def user_name(namespace: str, name: str) -> str:
-    """The user that a ServiceAccount is."""
+    """The user name of a ServiceAccount."""
     return f"{USER_PREFIX}{namespace}:{name}"
 
 
@@ -74,7 +75,7 @@ def account_groups(namespace: str) -> tuple[str, ...]:
 
 
 def split_user_name(user: str) -> tuple[str, str] | None:
-    """Namespace and name of the ServiceAccount that a user is; None if it is none."""
+    """Namespace and name of the ServiceAccount of a user name; None if it is not a ServiceAccount's."""
     if not user.startswith(USER_PREFIX):
         return None
     namespace, colon, name = user.removeprefix(USER_PREFIX).partition(":")
@@ -82,14 +83,14 @@ def split_user_name(user: str) -> tuple[str, str] | None:
 
 
 class AccountTokens:
-    """Makes and checks the tokens of ServiceAccounts."""
+    """Issues and verifies the tokens of ServiceAccounts."""
 
     def __init__(
         self, key: SigningKey, store: Store, *, clock: Clock, randomness: Randomness, issuer: str = ISSUER
     ) -> None:
         self.key, self.issuer = key, issuer
         self.audiences = (issuer,)
-        """For whom a token is meant that names nobody."""
+        """Audiences of a token that is requested without any."""
         self._store, self._clock, self._randomness = store, clock, randomness
         self._checked: dict[str, _Claims] = {}
 
@@ -102,7 +103,7 @@ class AccountTokens:
         bound: Reference | None = None,
         node: Reference | None = None,
     ) -> str:
-        """A token for an account, bound to an object if one is given; `node` is where a bound pod runs."""
+        """Issue a token for an account, bound to an object if one is given; `node` is where a bound pod runs."""
         now = int(self._clock.now().timestamp())
         private: dict[str, Any] = {
             "namespace": account.namespace,
@@ -125,18 +126,19 @@ class AccountTokens:
         )
 
     def identify(self, token: str, audiences: Iterable[str] = ()) -> Holder | None:
-        """Who holds a token, if it is one of ours; meant for one of `audiences`, or for this server if there are none.
+        """Return the holder of a token of ours for one of `audiences`, or for this server if there are none; None for
+        other tokens.
 
         Raises:
-            Unauthorized: it is ours, and no longer (or not here) good.
+            Unauthorized: the token is ours, and expired, revoked or for other audiences.
         """
         claims = self._claims(token)
         if claims is None or claims.iss != self.issuer:
             return None
-        wanted = tuple(audiences) or self.audiences
-        meant = tuple(audience for audience in wanted if audience in claims.aud)
+        accepted = tuple(audiences) or self.audiences
+        meant = tuple(audience for audience in accepted if audience in claims.aud)
         if not meant:
-            raise Unauthorized(f"token audiences {_go(claims.aud)} is invalid for the target audiences {_go(wanted)}")
+            raise Unauthorized(f"token audiences {_go(claims.aud)} is invalid for the target audiences {_go(accepted)}")
         now = self._clock.now().timestamp()
         if now > claims.exp + LEEWAY_S:
             raise Unauthorized("service account token has expired")
@@ -146,21 +148,21 @@ class AccountTokens:
         return Holder(_identity(claims), meant)
 
     def _claims(self, token: str) -> _Claims | None:
-        """What a token states; kept, because clients send the same token with every request."""
-        found = self._checked.get(token)
-        if found is not None:
-            return found
+        """The claims of a token; kept, because clients send the same token with every request."""
+        claims = self._checked.get(token)
+        if claims is not None:
+            return claims
         stated = self.key.verify(token)
         if stated is None:
             return None
         try:
-            found = msgspec.convert(stated, _Claims)
+            claims = msgspec.convert(stated, _Claims)
         except msgspec.ValidationError:
             return None
         if len(self._checked) >= _CHECKED_CACHE:
             self._checked.clear()
-        self._checked[token] = found
-        return found
+        self._checked[token] = claims
+        return claims
 
     def _check_objects(self, private: _Kubernetes) -> None:
         account = private.serviceaccount
@@ -169,7 +171,7 @@ class AccountTokens:
             raise Unauthorized(f'serviceaccounts "{account.name}" not found')
         if entry.uid != account.uid:
             raise Unauthorized(f"service account UID ({entry.uid}) does not match claim ({account.uid})")
-        if self._is_gone(entry):
+        if self._was_deleted(entry):
             raise Unauthorized(f"service account {private.namespace}/{account.name} has been deleted")
         if private.secret is not None:
             self._check_bound("secrets", private.namespace, private.secret)
@@ -180,7 +182,7 @@ class AccountTokens:
 
     def _check_bound(self, resource: str, namespace: str, reference: _Ref) -> None:
         entry = self._store.get(resource, (namespace, reference.name))
-        if entry is None or self._is_gone(entry):
+        if entry is None or self._was_deleted(entry):
             raise Unauthorized("service account token has been invalidated")
         if entry.uid != reference.uid:
             kind = resource[:-1]
@@ -188,8 +190,8 @@ class AccountTokens:
                 f"{kind} UID ({entry.uid}) does not match service account {kind} ref claim ({reference.uid})"
             )
 
-    def _is_gone(self, entry: Entry) -> bool:
-        """Whether an object has been marked for deletion for longer than clocks may differ."""
+    def _was_deleted(self, entry: Entry) -> bool:
+        """Return whether an object has been marked for deletion for longer than clocks may differ."""
         if not entry.deleting:
             return False
         marked = datetime.fromisoformat(entry.decode()["metadata"]["deletionTimestamp"])
@@ -206,10 +208,10 @@ def _identity(claims: _Claims) -> Identity:
             extra[f"{_EXTRA}/{kind}-name"] = (reference.name,)
             if reference.uid:
                 extra[f"{_EXTRA}/{kind}-uid"] = (reference.uid,)
-    found: Extra = tuple(sorted(extra.items()))
+    sorted_extra: Extra = tuple(sorted(extra.items()))
     groups = (*account_groups(private.namespace), AUTHENTICATED)
     user = user_name(private.namespace, private.serviceaccount.name)
-    return Identity(user, groups, private.serviceaccount.uid, found)
+    return Identity(user, groups, private.serviceaccount.uid, sorted_extra)
 
 
 def _go(words: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Bearer tokens of every kind, asked in turn."""
+"""Bearer tokens of every kind: each source of tokens is tried in turn."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ironbell.apiserver.identities.accounts import AccountTokens, Holder
 
 
 class Known(Protocol):
-    """Knows tokens that are meant for this server."""
+    """A source of tokens for this server."""
 
     def identify(self, token: str) -> Identity | None: ...
 
 
 class BearerTokens:
-    """The tokens that are good here."""
+    """All sources of tokens for this server."""
 
     def __init__(self, known: Sequence[Known], accounts: AccountTokens | None = None) -> None:
         self._known, self._accounts = known, accounts
 
     def identify(self, token: str) -> Identity | None:
-        """Who holds a token that is meant for this server; None if nobody does."""
+        """Return the identity of a token for this server; None if no source knows it."""
         try:
             holder = self.review(token)
         except Unauthorized:
@@ -31,16 +31,16 @@ class BearerTokens:
         return holder.identity if holder is not None else None
 
     def review(self, token: str, audiences: Sequence[str] = ()) -> Holder | None:
-        """Who holds a token, and for which of `audiences` it is meant; None if it is not known.
+        """Return the holder of a token and those of `audiences` that it is for; None for an unknown token.
 
         Raises:
-            Unauthorized: it is known, and no longer (or not there) good.
+            Unauthorized: the token is known, and expired, revoked or for other audiences.
         """
         here = self._accounts.audiences if self._accounts is not None else ()
-        wanted = tuple(audiences) or here
+        requested = tuple(audiences) or here
         for tokens in self._known:
             identity = tokens.identify(token)
             if identity is not None:
-                meant = tuple(audience for audience in wanted if audience in here)
-                return Holder(identity, meant) if meant or not wanted else None
-        return self._accounts.identify(token, wanted) if self._accounts is not None else None
+                meant = tuple(audience for audience in requested if audience in here)
+                return Holder(identity, meant) if meant or not requested else None
+        return self._accounts.identify(token, requested) if self._accounts is not None else None

@@ -1,7 +1,7 @@
-"""Acting as somebody else, as far as one may.
+"""Impersonation: requests of one identity in the name of another, within its permissions.
 
-There are two ways to be allowed: the verb `impersonate` on whom one wants to be, for everything they may do; or,
-narrower, `impersonate:MODE` on whom, together with `impersonate-on:MODE:VERB` on what is done.
+Two kinds of permission exist: the verb `impersonate` on an identity, for everything that it may do; or, narrower,
+`impersonate:MODE` on the identity, together with `impersonate-on:MODE:VERB` on the request's resource.
 
 Source: kubernetes/apiserver: pkg/endpoints/filters/impersonation (mode.go, constrained_impersonation.go).
 """
@@ -15,7 +15,7 @@ import msgspec
 
 from ironbell.api.client import BadRequest, Forbidden
 from ironbell.apiserver.access.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED, Identity
-from ironbell.apiserver.access.roles import Attributes, Authorizer, refusal
+from ironbell.apiserver.access.roles import Attributes, Authorizer, forbidden_error
 from ironbell.apiserver.identities.accounts import account_groups, split_user_name
 
 _EXTRA_PREFIX = "impersonate-extra-"
@@ -26,11 +26,11 @@ _AUTHENTICATION = "authentication.k8s.io"
 Headers = Sequence[tuple[str, str]]
 
 
-def wanted_identity(headers: Headers) -> Identity | None:
-    """Whom a request's headers want to be; None if they do not say.
+def requested_identity(headers: Headers) -> Identity | None:
+    """The identity that a request's headers ask to impersonate; None without such headers.
 
     Raises:
-        BadRequest: they name groups, a uid or facts of somebody without a name.
+        BadRequest: they have groups, a uid or extra fields without a user name.
     """
     user, uid = "", ""
     groups: list[str] = []
@@ -53,49 +53,49 @@ def wanted_identity(headers: Headers) -> Identity | None:
     return Identity(user, tuple(groups), uid, facts) if user else None
 
 
-def impersonated(wanted: Identity, requestor: Identity, authorizer: Authorizer, *, what: Attributes) -> Identity:
-    """Whom the requestor acts as, when they do `what`.
+def impersonated(target: Identity, requestor: Identity, authorizer: Authorizer, *, attributes: Attributes) -> Identity:
+    """Return the identity that the requestor acts as in a request with these attributes.
 
     Raises:
-        Forbidden: they may not; of several refusals the first is told, as upstream does.
+        Forbidden: the requestor lacks the permission; the first missing one is reported, as upstream does.
     """
     first: Forbidden | None = None
-    for mode in (*_modes(wanted), ""):
+    for mode in (*_modes(target), ""):
         try:
             if mode:
-                on = msgspec.structs.replace(what, verb=f"impersonate-on:{mode}:{what.verb}")
+                on = msgspec.structs.replace(attributes, verb=f"impersonate-on:{mode}:{attributes.verb}")
                 _require(authorizer, requestor, on)
-            return _checked(wanted, requestor, authorizer, mode=mode)
+            return _checked(target, requestor, authorizer, mode=mode)
         except Forbidden as error:
             first = first or error
     raise first or Forbidden("all impersonation modes failed")
 
 
-def _modes(wanted: Identity) -> Iterator[str]:
-    only_name = not (wanted.groups or wanted.uid or wanted.extra)
-    if wanted.user.startswith(_NODE_PREFIX):
+def _modes(target: Identity) -> Iterator[str]:
+    only_name = not (target.groups or target.uid or target.extra)
+    if target.user.startswith(_NODE_PREFIX):
         if only_name:
             yield "arbitrary-node"
-    elif split_user_name(wanted.user) is not None:
+    elif split_user_name(target.user) is not None:
         if only_name:
             yield "serviceaccount"
     else:
         yield "user-info"
 
 
-def _checked(wanted: Identity, requestor: Identity, authorizer: Authorizer, *, mode: str) -> Identity:
+def _checked(target: Identity, requestor: Identity, authorizer: Authorizer, *, mode: str) -> Identity:
     """The identity to act as, after every part of it has been allowed."""
-    if mode and MASTERS in wanted.groups:
+    if mode and MASTERS in target.groups:
         attributes = Attributes(f"impersonate:{mode}", _AUTHENTICATION, "groups", name=MASTERS)
-        raise refusal(requestor, attributes, reason="impersonating the system:masters group is not allowed")
-    for attributes in _parts(wanted, mode=mode):
+        raise forbidden_error(requestor, attributes, reason="impersonating the system:masters group is not allowed")
+    for attributes in _parts(target, mode=mode):
         _require(authorizer, requestor, attributes)
-    groups = wanted.groups or _fixed_groups(wanted.user, mode=mode)
-    if wanted.user == _ANONYMOUS:
+    groups = target.groups or _fixed_groups(target.user, mode=mode)
+    if target.user == _ANONYMOUS:
         groups = groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
     elif AUTHENTICATED not in groups and UNAUTHENTICATED not in groups:
         groups = (*groups, AUTHENTICATED)
-    return Identity(wanted.user, groups, wanted.uid, wanted.extra)
+    return Identity(target.user, groups, target.uid, target.extra)
 
 
 def _fixed_groups(user: str, *, mode: str) -> tuple[str, ...]:
@@ -105,21 +105,21 @@ def _fixed_groups(user: str, *, mode: str) -> tuple[str, ...]:
     return ("system:nodes",) if mode.endswith("node") else ()
 
 
-def _parts(wanted: Identity, *, mode: str) -> Iterator[Attributes]:
+def _parts(target: Identity, *, mode: str) -> Iterator[Attributes]:
     verb = f"impersonate:{mode}" if mode else "impersonate"
     group = _AUTHENTICATION if mode else ""
-    account = split_user_name(wanted.user)
+    account = split_user_name(target.user)
     if account is not None:
         yield Attributes(verb, group, "serviceaccounts", *account)
     elif mode.endswith("node"):
-        yield Attributes(verb, group, "nodes", name=wanted.user.removeprefix(_NODE_PREFIX))
+        yield Attributes(verb, group, "nodes", name=target.user.removeprefix(_NODE_PREFIX))
     else:
-        yield Attributes(verb, group, "users", name=wanted.user)
-    if wanted.uid:
-        yield Attributes(verb, _AUTHENTICATION, "uids", name=wanted.uid)
-    for name in wanted.groups:
+        yield Attributes(verb, group, "users", name=target.user)
+    if target.uid:
+        yield Attributes(verb, _AUTHENTICATION, "uids", name=target.uid)
+    for name in target.groups:
         yield Attributes(verb, group, "groups", name=name)
-    for key, values in wanted.extra:
+    for key, values in target.extra:
         for value in values:
             yield Attributes(verb, _AUTHENTICATION, "userextras", name=value, subresource=key)
 
@@ -127,4 +127,4 @@ def _parts(wanted: Identity, *, mode: str) -> Iterator[Attributes]:
 def _require(authorizer: Authorizer, requestor: Identity, attributes: Attributes) -> None:
     decision = authorizer.decide(requestor, attributes)
     if not decision.allowed:
-        raise refusal(requestor, attributes, reason=decision.reason)
+        raise forbidden_error(requestor, attributes, reason=decision.reason)

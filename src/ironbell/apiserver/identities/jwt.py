@@ -1,4 +1,4 @@
-"""Signed tokens in compact form, ES256: made, and checked against the keys that the server has.
+"""Signed tokens in compact form, ES256: issued, and verified with the server's keys.
 
 Signing and checking take some tens of microseconds, so they are done on the event loop.
 
@@ -26,7 +26,7 @@ _HASH = ec.ECDSA(hashes.SHA256())
 
 
 class SigningKey:
-    """The key that signs tokens, and that they are checked with."""
+    """The key that signs and verifies tokens."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
         self._key = key
@@ -38,24 +38,24 @@ class SigningKey:
 
     @classmethod
     def load(cls, path: Path) -> SigningKey:
-        """The key in a file, which is made for its owner only if it is missing.
+        """The key in a file, which is created, readable by its owner only, if it is missing.
 
         Raises:
             PkiError: the file is unusable.
         """
         raw = read_private(path)
         if raw is None:
-            made = ec.generate_private_key(ec.SECP256R1())
+            key = ec.generate_private_key(ec.SECP256R1())
             encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-            write_private(path, made.private_bytes(encoding, form, serialization.NoEncryption()))
-            return cls(made)
+            write_private(path, key.private_bytes(encoding, form, serialization.NoEncryption()))
+            return cls(key)
         try:
-            found = serialization.load_pem_private_key(raw, None)
+            loaded = serialization.load_pem_private_key(raw, None)
         except (ValueError, TypeError) as error:
             raise PkiError(f"{path} holds no private key in PEM form: restore it or remove it") from error
-        if not isinstance(found, ec.EllipticCurvePrivateKey) or found.curve.name != "secp256r1":
+        if not isinstance(loaded, ec.EllipticCurvePrivateKey) or loaded.curve.name != "secp256r1":
             raise PkiError(f"{path} holds no P-256 key: restore it, or remove it to withdraw all tokens")
-        return cls(found)
+        return cls(loaded)
 
     def sign(self, claims: dict[str, Any]) -> str:
         """A token that states `claims`."""
@@ -64,7 +64,7 @@ class SigningKey:
         return f"{text}.{_encode(r.to_bytes(_SIZE, 'big') + s.to_bytes(_SIZE, 'big'))}"
 
     def verify(self, token: str) -> dict[str, Any] | None:
-        """What a token states, if this key has signed it; its times are not looked at."""
+        """The claims of a token that this key has signed, or None; times are not checked."""
         try:
             text, _, signature = token.rpartition(".")
             header, _, payload = text.partition(".")

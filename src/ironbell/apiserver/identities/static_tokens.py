@@ -24,12 +24,12 @@ class StaticTokens:
         """Read the file.
 
         Raises:
-            PkiError: it cannot be read, is not this account's alone, or a line has too few columns.
+            PkiError: the file cannot be read, is readable by others, or a line has too few columns.
         """
         self._identities = dict(_records(path))
 
     def identify(self, token: str) -> Identity | None:
-        """Whose token this is."""
+        """Return the identity that a token belongs to, or None."""
         return self._identities.get(_digest(token))
 
 
@@ -48,7 +48,7 @@ def _records(path: Path) -> list[tuple[bytes, Identity]]:
     except OSError as error:
         raise PkiError(f"token-auth-file: cannot read {path}: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise PkiError(f"token-auth-file: {path} is no text in CSV form") from error
+        raise PkiError(f"token-auth-file: {path} is not valid CSV") from error
     return [_record(path, number, line) for number, line in enumerate(lines, 1)]
 
 

@@ -53,7 +53,7 @@ class _TokenRequest(msgspec.Struct, frozen=True):
 
 
 class TokenRequests:
-    """Answers requests for tokens."""
+    """Serves requests for tokens."""
 
     def __init__(self, tokens: AccountTokens, store: Store, clock: Clock) -> None:
         self._tokens, self._store, self._clock = tokens, store, clock
@@ -62,16 +62,16 @@ class TokenRequests:
         """The request with the token as its status.
 
         Raises:
-            NotFound: there is no such account, or no such object to bind to.
-            BadRequest: the body is no token request, or names an object that tokens cannot be bound to.
-            Conflict: the account or the object is another one than the request means.
-            Invalid: the request has faults.
+            NotFound: the account, or the object to bind to, does not exist.
+            BadRequest: the body is not a token request, or names an object that tokens cannot be bound to.
+            Conflict: the account or the object has another uid than the request.
+            Invalid: the request is not valid.
         """
-        asked = _read(body)
-        meta, spec = asked.metadata or _Meta(), asked.spec
+        document = _read(body)
+        meta, spec = document.metadata or _Meta(), document.spec
         account = self._account(request, meta)
         seconds = DEFAULT_SECONDS if spec.expiration_seconds is None else spec.expiration_seconds
-        _refuse("", _duration_faults(seconds))
+        _raise_invalid("", _duration_faults(seconds))
         bound, node = self._bound(request, spec.bound_object_ref)
         audiences = spec.audiences or self._tokens.audiences
         token = self._tokens.issue(account, audiences=audiences, seconds=seconds, bound=bound, node=node)
@@ -88,7 +88,7 @@ class TokenRequests:
             "spec": {
                 "audiences": audiences,
                 "expirationSeconds": seconds,
-                "boundObjectRef": _shown(spec.bound_object_ref),
+                "boundObjectRef": _reference_object(spec.bound_object_ref),
             },
             "status": {"token": token, "expirationTimestamp": rfc3339(expires)},
         }
@@ -98,10 +98,10 @@ class TokenRequests:
         name, namespace = request.name, request.namespace
         if meta.name and meta.name != name:
             why = "must match the service account name if specified"
-            _refuse(name, [invalid("metadata.name", meta.name, why)])
+            _raise_invalid(name, [invalid("metadata.name", meta.name, why)])
         if meta.namespace and meta.namespace != namespace:
             why = "must match the service account namespace if specified"
-            _refuse(name, [invalid("metadata.namespace", meta.namespace, why)])
+            _raise_invalid(name, [invalid("metadata.namespace", meta.namespace, why)])
         account = self._store.get(request.info.store_key, request.key)
         if account is None:
             raise not_found(request.info, name)
@@ -114,25 +114,25 @@ class TokenRequests:
             )
         return account
 
-    def _bound(self, request: Request, wanted: _BoundObject | None) -> tuple[Reference | None, Reference | None]:
+    def _bound(self, request: Request, reference: _BoundObject | None) -> tuple[Reference | None, Reference | None]:
         """The object to bind a token to, and the node on which it runs if it is a pod."""
-        if wanted is None:
+        if reference is None:
             return None, None
-        plural = _BINDABLE.get(wanted.kind) if wanted.api_version in ("", "v1") else None
+        plural = _BINDABLE.get(reference.kind) if reference.api_version in ("", "v1") else None
         if plural is None:
-            group, _, version = wanted.api_version.rpartition("/")
-            raise BadRequest(f"cannot bind token to object of type {group}/{version}, Kind={wanted.kind}")
+            group, _, version = reference.api_version.rpartition("/")
+            raise BadRequest(f"cannot bind token to object of type {group}/{version}, Kind={reference.kind}")
         namespace = "" if plural == "nodes" else request.namespace
-        entry = self._store.get(plural, (namespace, wanted.name))
+        entry = self._store.get(plural, (namespace, reference.name))
         if entry is None:
-            details = {"name": wanted.name, "kind": plural}
-            raise NotFound(f'{plural} "{wanted.name}" not found', details=details)
+            details = {"name": reference.name, "kind": plural}
+            raise NotFound(f'{plural} "{reference.name}" not found', details=details)
         node = self._node_of(request, entry) if plural == "pods" else None
-        if wanted.uid and wanted.uid != entry.uid:
+        if reference.uid and reference.uid != entry.uid:
             raise _conflict(
-                wanted.kind,
-                wanted.name,
-                f"the UID in the bound object reference ({wanted.uid}) does not match the UID in record. The object "
+                reference.kind,
+                reference.name,
+                f"the UID in the bound object reference ({reference.uid}) does not match the UID in record. The object "
                 "might have been deleted and then recreated",
             )
         return Reference(plural, entry.name, entry.uid), node
@@ -153,14 +153,14 @@ def _read(body: bytes) -> _TokenRequest:
     try:
         return msgspec.json.decode(body, type=_TokenRequest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the body is no {KIND}: {error}") from error
+        raise BadRequest(f"the body is not a valid {KIND}: {error}") from error
 
 
-def _shown(bound: _BoundObject | None) -> dict[str, str] | None:
+def _reference_object(bound: _BoundObject | None) -> dict[str, str] | None:
     if bound is None:
         return None
-    found = {"kind": bound.kind, "apiVersion": bound.api_version, "name": bound.name, "uid": bound.uid}
-    return {name: value for name, value in found.items() if value}
+    reference = {"kind": bound.kind, "apiVersion": bound.api_version, "name": bound.name, "uid": bound.uid}
+    return {name: value for name, value in reference.items() if value}
 
 
 def _duration_faults(seconds: int) -> list[FieldError]:
@@ -171,7 +171,7 @@ def _duration_faults(seconds: int) -> list[FieldError]:
     return []
 
 
-def _refuse(name: str, faults: Sequence[FieldError]) -> None:
+def _raise_invalid(name: str, faults: Sequence[FieldError]) -> None:
     if faults:
         listed = ", ".join(map(str, faults))
         details = {"name": name, "group": "authentication.k8s.io", "kind": KIND}
@@ -184,5 +184,5 @@ def _refuse(name: str, faults: Sequence[FieldError]) -> None:
         )
 
 
-def _conflict(what: str, name: str, why: str) -> Conflict:
-    return Conflict(f'Operation cannot be fulfilled on {what} "{name}": {why}', details={"name": name, "kind": what})
+def _conflict(kind: str, name: str, why: str) -> Conflict:
+    return Conflict(f'Operation cannot be fulfilled on {kind} "{name}": {why}', details={"name": name, "kind": kind})

@@ -1,1 +1,1 @@
-"""What the server does by itself: garbage collection, the ends of namespaces and definitions, expiry of events."""
+"""Background work of the server: garbage collection, deletion of namespaces and definitions, expiry of events."""

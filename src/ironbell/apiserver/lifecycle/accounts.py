@@ -1,4 +1,5 @@
-"""What every namespace has: the ServiceAccount `default`, and the certificate that clients must trust.
+"""The objects of every namespace: the ServiceAccount `default`, and the ConfigMap with the certificate that clients
+must trust.
 
 Secrets of type `kubernetes.io/service-account-token` get a token that lasts as long as they do.
 
@@ -28,32 +29,32 @@ _DESCRIPTION = "kubernetes.io/description"
 _OPTIONS = WriteOptions(field_manager="kube-controller-manager")
 
 
-class MakeToken(Protocol):
-    """Makes a token for an account that lasts as long as a Secret."""
+class IssueToken(Protocol):
+    """Issues a token for an account that is valid as long as a Secret exists."""
 
     def __call__(self, account: Entry, secret: Entry, /) -> str: ...
 
 
 class Accounts:
-    """Keeps what every namespace has."""
+    """Maintains the objects of every namespace."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._root_ca = ""
-        self._make_token: MakeToken | None = None
+        self._issue_token: IssueToken | None = None
         self.work: Worklist[tuple[str, str, str]] = Worklist("accounts", self._handle, width=8)
 
     def start(self) -> None:
-        """Look at all namespaces, and follow changes."""
-        self._look()
-        self._context.store.listen(self._note)
+        """Check all namespaces, and follow changes."""
+        self._check()
+        self._context.store.listen(self._follow)
 
-    def publish(self, root_ca: bytes, make_token: MakeToken) -> None:
-        """Give namespaces the authority's certificate, and Secrets their tokens, from now on."""
-        self._root_ca, self._make_token = root_ca.decode(), make_token
-        self._look()
+    def publish(self, root_ca: bytes, issue_token: IssueToken) -> None:
+        """Publish the authority's certificate to namespaces, and issue the tokens of Secrets, from now on."""
+        self._root_ca, self._issue_token = root_ca.decode(), issue_token
+        self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         store = self._context.store
         for entry in store.objects(NAMESPACES).entries():
             self._want(entry.name)
@@ -66,7 +67,7 @@ class Accounts:
         if self._root_ca:
             self.work.add((CONFIG_MAPS, namespace, ROOT_CA))
 
-    def _note(self, change: Change) -> None:
+    def _follow(self, change: Change) -> None:
         entry = change.entry
         if entry.resource == NAMESPACES:
             if change.previous is None:
@@ -96,15 +97,15 @@ class Accounts:
             if resource == SECRETS:
                 await self._fill_secret(namespace, name)
             elif resource == ACCOUNTS:
-                await self._make(resource, namespace, name, {})
+                await self._create(resource, namespace, name, {})
             else:
                 await self._publish_root(namespace)
         except (AlreadyExists, Conflict):
             self.work.add(item)
         except (NotFound, Forbidden):
-            return  # the namespace is ending, or the object is gone
+            return  # the namespace is being deleted, or the object was deleted
 
-    async def _make(self, resource: str, namespace: str, name: str, content: Object) -> None:
+    async def _create(self, resource: str, namespace: str, name: str, content: Object) -> None:
         if self._context.store.latest(resource, (namespace, name)) is None:
             kind = {ACCOUNTS: "ServiceAccount", CONFIG_MAPS: "ConfigMap"}[resource]
             meta = {"name": name, "namespace": namespace, **content.pop("metadata", {})}
@@ -117,7 +118,7 @@ class Accounts:
         if entry is None:
             text = "Contains the certificate of the authority that clients of this API must trust."
             content = {"metadata": {"annotations": {_DESCRIPTION: text}}, "data": data}
-            await self._make(CONFIG_MAPS, namespace, ROOT_CA, content)
+            await self._create(CONFIG_MAPS, namespace, ROOT_CA, content)
         elif entry.decode().get("data") != data:
 
             def change(old: Object, scratch: Object) -> Object:
@@ -127,7 +128,7 @@ class Accounts:
 
     async def _fill_secret(self, namespace: str, name: str) -> None:
         secret = self._context.store.latest(SECRETS, (namespace, name))
-        if secret is None or self._make_token is None:
+        if secret is None or self._issue_token is None:
             return
         value = secret.decode()
         if value.get("type") != TOKEN_TYPE:
@@ -142,7 +143,7 @@ class Accounts:
         held = value.get("data") or {}
         if held.get("token") and held.get("namespace") and held.get("ca.crt"):
             return
-        token = self._make_token(account, secret)
+        token = self._issue_token(account, secret)
         await update(self._context, request, _filled(account, token, root_ca=self._root_ca))
 
     def _request(self, resource: str, namespace: str, name: str) -> Request:

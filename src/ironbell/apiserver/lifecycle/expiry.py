@@ -22,7 +22,7 @@ _WIDTH = 64
 
 
 class EventExpiry:
-    """Remembers when each event was last written, and deletes what is too old."""
+    """Records when each event was last written, and deletes old ones."""
 
     def __init__(self, context: Context, *, seconds: float) -> None:
         self._context = context
@@ -30,23 +30,24 @@ class EventExpiry:
         self._due: deque[tuple[float, Key, int]] = deque()
 
     def start(self) -> None:
-        """Take over what is stored; its age counts from what the events say. A clock that was set back or forth since
-        makes none of them live longer than a new one."""
+        """Load the stored events; their age is that of their last timestamp. A clock that was set since never makes an
+        event live longer than a new one.
+        """
         now = self._context.clock.now()
         newest = self._context.clock.monotonic() + self._seconds
         for entry in self._context.store.objects(EVENTS).entries():
             age = (now - _last_seen(entry, now)).total_seconds()
             self._due.append((newest - max(age, 0.0), entry.key, entry.version))
         self._due = deque(sorted(self._due))
-        self._context.store.listen(self._note)
+        self._context.store.listen(self._follow)
 
-    def _note(self, change: Change) -> None:
+    def _follow(self, change: Change) -> None:
         if change.entry.resource == EVENTS and not change.deleted:
             due = self._context.clock.monotonic() + self._seconds
             self._due.append((due, change.entry.key, change.entry.version))
 
     async def expire(self) -> None:
-        """Delete what is due."""
+        """Delete the expired events."""
         now = self._context.clock.monotonic()
         while self._due and self._due[0][0] <= now:
             batch: list[tuple[Key, int]] = []

@@ -1,7 +1,8 @@
-"""Garbage collection: what no owner is left of is deleted.
+"""Garbage collection: objects without a remaining owner are deleted.
 
-An object goes when none of its owners exists any more (an owner that never existed counts as gone). An owner that is
-deleted in the foreground waits for the dependents that block it; one that is deleted as an orphaner lets go of them.
+An object is deleted when none of its owners exists any more (an owner that never existed is treated like a deleted
+one). An owner that is deleted in the foreground waits for the dependents that block it; one that is deleted with the
+policy Orphan is removed from its dependents' owners.
 
 Source: kubernetes/kubernetes: pkg/controller/garbagecollector/garbagecollector.go.
 """
@@ -24,7 +25,7 @@ _OPTIONS = WriteOptions(field_manager="garbage-collector")
 
 
 class GarbageCollector:
-    """Follows the owner index and cleans up."""
+    """Follows the owner index and deletes dependents."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -32,26 +33,26 @@ class GarbageCollector:
         self.work: Worklist[Place] = Worklist("garbage", self._handle)
 
     def start(self) -> None:
-        """Take over what is stored, and look at everything that was left half done."""
+        """Load the stored objects, and resume unfinished work."""
         store = self._context.store
         entries = [entry for resource in store.resources() for entry in store.objects(resource).entries()]
         self._owners.load(entries)
         for entry in entries:
             if entry.deleting or self._lacks_owner(entry):
                 self.work.add((entry.resource, entry.key))
-        store.listen(self._note)
+        store.listen(self._follow)
 
     def _lacks_owner(self, entry: Entry) -> bool:
         return any(not self._is_near(entry, self._owners.place(uid)) for uid in entry.owners)
 
     @staticmethod
     def _is_near(entry: Entry, place: Place | None) -> bool:
-        """Whether something is there that can own the entry: nothing of another namespace can."""
+        """Return whether the object at a place can own the entry: no object of another namespace can."""
         return place is not None and place[1][0] in ("", entry.namespace)
 
-    def _note(self, change: Change) -> None:
+    def _follow(self, change: Change) -> None:
         entry, previous = change.entry, change.previous
-        self._owners.note(change)
+        self._owners.apply(change)
         if change.deleted:
             for place in self._owners.dependents(entry.uid):
                 self.work.add(place)
@@ -60,16 +61,16 @@ class GarbageCollector:
             return
         if entry.deleting or (entry.owners and self._lacks_owner(entry)):
             self.work.add((entry.resource, entry.key))
-        if previous is not None and any(self._place_of_going(uid) for uid in previous.owners):
+        if previous is not None and any(self._place_of_deleting(uid) for uid in previous.owners):
             for uid in _blocked_owners(previous) - _blocked_owners(entry):
                 self._wake_owner(uid)
 
     def _wake_owner(self, uid: str) -> None:
-        if place := self._place_of_going(uid):
+        if place := self._place_of_deleting(uid):
             self.work.add(place)
 
-    def _place_of_going(self, uid: str) -> Place | None:
-        """Where an owner is that is being deleted."""
+    def _place_of_deleting(self, uid: str) -> Place | None:
+        """The place of an owner that is being deleted."""
         place = self._owners.place(uid)
         entry = self._context.store.get(*place) if place is not None else None
         return place if entry is not None and entry.deleting else None
@@ -90,11 +91,11 @@ class GarbageCollector:
             elif not entry.deleting and entry.owners:
                 await self._check(request, entry, value)
         except (NotFound, Conflict):
-            # Somebody else was first: what is there now is looked at afresh.
+            # Another writer was first: the current state is checked again.
             self.work.add(place)
 
     async def _check(self, request: Request, entry: Entry, value: dict[str, Any]) -> None:
-        """Delete an object that has no owner left, or drop the owners that are gone."""
+        """Delete an object that has no owner left, or drop its deleted owners."""
         owners = [self._owner(entry, uid) for uid in entry.owners]
         solid = [owner for owner in owners if owner is not None and not _is_foreground(owner)]
         waiting = [owner for owner in owners if owner is not None and _is_foreground(owner)]
@@ -104,7 +105,7 @@ class GarbageCollector:
                 await self._keep_owners(request, keep)
             return
         if waiting and _blocked_owners(entry) and self._has_waiting_dependent(entry):
-            # All of a circle would wait for each other; that another one is taken for a circle does no harm.
+            # All objects of a cycle would wait for each other; treating another object as part of a cycle does no harm.
             await self._unblock_owners(request)
             self.work.add((entry.resource, entry.key))
             return
@@ -120,20 +121,20 @@ class GarbageCollector:
 
     def _has_waiting_dependent(self, entry: Entry) -> bool:
         dependents = (self._context.store.get(*place) for place in self._owners.dependents(entry.uid))
-        return any(one is not None and _is_foreground(one) for one in dependents)
+        return any(dependent is not None and _is_foreground(dependent) for dependent in dependents)
 
     async def _unblock_owners(self, request: Request) -> None:
         def change(old: Object, scratch: Object) -> Object:
             meta = scratch["metadata"]
-            for one in meta.get("ownerReferences", ()):
-                if one.get("blockOwnerDeletion"):
-                    one["blockOwnerDeletion"] = False
+            for reference in meta.get("ownerReferences", ()):
+                if reference.get("blockOwnerDeletion"):
+                    reference["blockOwnerDeletion"] = False
             return scratch
 
         await update(self._context, request, change)
 
     def _owner(self, entry: Entry, uid: str) -> Entry | None:
-        """An owner as it is now, if it is there."""
+        """The current state of an owner, if it exists."""
         place = self._owners.place(uid)
         if place is None or not self._is_near(entry, place):
             return None
@@ -142,13 +143,15 @@ class GarbageCollector:
     async def _keep_owners(self, request: Request, keep: set[str]) -> None:
         def change(old: Object, scratch: Object) -> Object:
             meta = scratch["metadata"]
-            meta["ownerReferences"] = [one for one in meta.get("ownerReferences", ()) if one["uid"] in keep]
+            meta["ownerReferences"] = [
+                reference for reference in meta.get("ownerReferences", ()) if reference["uid"] in keep
+            ]
             return scratch
 
         await update(self._context, request, change)
 
     async def _finish_foreground(self, request: Request, entry: Entry) -> None:
-        """Let a foreground owner go once nothing blocks it; until then, see to its dependents."""
+        """Remove a foreground owner once nothing blocks it; until then, delete its dependents."""
         blocked = False
         for place in self._owners.dependents(entry.uid):
             dependent = self._context.store.latest(*place)
@@ -173,7 +176,7 @@ class GarbageCollector:
     async def _remove_finalizer(self, request: Request, name: str) -> None:
         def change(old: Object, scratch: Object) -> Object:
             meta = scratch["metadata"]
-            meta["finalizers"] = [one for one in meta.get("finalizers", ()) if one != name]
+            meta["finalizers"] = [finalizer for finalizer in meta.get("finalizers", ()) if finalizer != name]
             return scratch
 
         await update(self._context, request, change)
@@ -184,6 +187,6 @@ def _is_foreground(owner: Entry) -> bool:
 
 
 def _blocked_owners(dependent: Entry) -> set[str]:
-    """Owners that cannot be gone, where they are deleted in the foreground, before this one is."""
+    """Owners that are deleted in the foreground and must wait for this dependent."""
     references = dependent.decode()["metadata"].get("ownerReferences", ())
-    return {one["uid"] for one in references if one.get("blockOwnerDeletion")}
+    return {reference["uid"] for reference in references if reference.get("blockOwnerDeletion")}

@@ -1,4 +1,4 @@
-"""Who owns what: an index over all objects by uid, kept with every change."""
+"""Index of owners and dependents: all objects by uid, updated with every change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Place = tuple[str, Key]
 
 
 class Owners:
-    """Where the object with a uid is, and which objects name it as an owner."""
+    """Places of objects by uid, and the objects that name each as an owner."""
 
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
@@ -21,8 +21,8 @@ class Owners:
         for entry in entries:
             self._add(entry)
 
-    def note(self, change: Change) -> None:
-        """Take over a change."""
+    def apply(self, change: Change) -> None:
+        """Apply a change."""
         entry, previous = change.entry, change.previous
         if change.deleted:
             if previous is not None:
@@ -49,7 +49,7 @@ class Owners:
                     del self._dependents[uid]
 
     def place(self, uid: str) -> Place | None:
-        """Where an object is; None if there is none with this uid."""
+        """The place of an object; None if no object has this uid."""
         return self._places.get(uid)
 
     def dependents(self, uid: str) -> list[Place]:

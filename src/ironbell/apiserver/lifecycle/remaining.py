@@ -1,4 +1,4 @@
-"""What an ending namespace says of itself: what is still in it, and who holds that.
+"""Conditions of a namespace that is being deleted: its remaining objects, and their finalizers.
 
 Source: kubernetes/kubernetes: pkg/controller/namespace/deletion/status_condition_utils.go.
 """
@@ -30,7 +30,7 @@ _FINE = {
 
 
 class Remaining:
-    """A count of what is left in a namespace."""
+    """A count of the remaining objects of a namespace."""
 
     def __init__(self) -> None:
         self._resources: dict[str, int] = {}
@@ -38,31 +38,33 @@ class Remaining:
 
     def add(self, info: ResourceInfo, entries: Iterable[Entry]) -> None:
         """Count objects of one resource."""
-        found = list(entries)
-        if found:
-            self._resources[f"{info.plural}.{info.group}"] = len(found)
-        for entry in found:
+        entries_ = list(entries)
+        if entries_:
+            self._resources[f"{info.plural}.{info.group}"] = len(entries_)
+        for entry in entries_:
             self._finalizers.update(entry.decode()["metadata"].get("finalizers", ()))
 
     def __bool__(self) -> bool:
         return bool(self._resources)
 
-    def conditions(self, before: Iterable[Mapping[str, Any]], *, now: str) -> list[Condition]:
-        """The conditions to show in place of those before; what did not change keeps its time."""
-        known = {one.get("type"): one for one in before}
-        found = {kind: ("False", *fine) for kind, fine in _FINE.items()}
+    def conditions(self, previous: Iterable[Mapping[str, Any]], *, now: str) -> list[Condition]:
+        """The conditions to set in place of the previous ones; those that did not change keep their time."""
+        known = {condition.get("type"): condition for condition in previous}
+        conditions = {kind: ("False", *fine) for kind, fine in _FINE.items()}
         if self._resources:
             listed = [f"{resource} has {count} resource instances" for resource, count in self._resources.items()]
             text = f"Some resources are remaining: {', '.join(sorted(listed))}"
-            found["NamespaceContentRemaining"] = ("True", "SomeResourcesRemain", text)
+            conditions["NamespaceContentRemaining"] = ("True", "SomeResourcesRemain", text)
         if self._finalizers:
             listed = [f"{name} in {count} resource instances" for name, count in self._finalizers.items()]
             text = f"Some content in the namespace has finalizers remaining: {', '.join(sorted(listed))}"
-            found["NamespaceFinalizersRemaining"] = ("True", "SomeFinalizersRemain", text)
-        return [_condition(kind, *facts, before=known.get(kind, {}), now=now) for kind, facts in found.items()]
+            conditions["NamespaceFinalizersRemaining"] = ("True", "SomeFinalizersRemain", text)
+        return [_condition(kind, *facts, previous=known.get(kind, {}), now=now) for kind, facts in conditions.items()]
 
 
-def _condition(kind: str, status: str, reason: str, message: str, *, before: Mapping[str, Any], now: str) -> Condition:
+def _condition(
+    kind: str, status: str, reason: str, message: str, *, previous: Mapping[str, Any], now: str
+) -> Condition:
     facts = {"type": kind, "status": status, "reason": reason, "message": message}
-    is_same = all(before.get(name) == value for name, value in facts.items())
-    return {**facts, "lastTransitionTime": before.get("lastTransitionTime", now) if is_same else now}
+    is_same = all(previous.get(name) == value for name, value in facts.items())
+    return {**facts, "lastTransitionTime": previous.get("lastTransitionTime", now) if is_same else now}

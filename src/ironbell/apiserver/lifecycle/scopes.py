@@ -1,4 +1,4 @@
-"""The end of a namespace and of a definition: first what they hold goes, then they do.
+"""Deletion of namespaces and definitions: their contents are deleted first.
 
 Source: kubernetes/kubernetes: pkg/controller/namespace/deletion; kubernetes/apiextensions-apiserver:
 pkg/controller/finalizer/crd_finalizer.go.
@@ -36,17 +36,17 @@ class Scopes:
         self.work: Worklist[tuple[str, str]] = Worklist("scopes", self._handle, width=8)
 
     async def start(self) -> None:
-        """Make the namespaces that are always there, and go on with what is ending."""
+        """Create the namespaces that every server has, and resume deletions."""
         for name in DEFAULT_NAMESPACES:
-            await self._make_namespace(name)
+            await self._create_namespace(name)
         store = self._context.store
         for resource in (NAMESPACES, CRDS):
             for entry in store.objects(resource).entries():
                 if entry.deleting:
-                    self._note_ending(resource, entry.name)
-        store.listen(self._note)
+                    self._queue_if_deleting(resource, entry.name)
+        store.listen(self._follow)
 
-    async def _make_namespace(self, name: str) -> None:
+    async def _create_namespace(self, name: str) -> None:
         info = self._context.resources.stored(NAMESPACES)
         if info is None or self._context.store.latest(NAMESPACES, ("", name)) is not None:
             return
@@ -56,7 +56,7 @@ class Scopes:
         except AlreadyExists:
             return
 
-    def _note(self, change: Change) -> None:
+    def _follow(self, change: Change) -> None:
         entry = change.entry
         if change.deleted:
             if entry.resource == NAMESPACES:
@@ -68,9 +68,9 @@ class Scopes:
             elif entry.resource in self._ending_crds:
                 self.work.add((CRDS, entry.resource))
         elif entry.deleting and entry.resource in (NAMESPACES, CRDS):
-            self._note_ending(entry.resource, entry.name)
+            self._queue_if_deleting(entry.resource, entry.name)
 
-    def _note_ending(self, resource: str, name: str) -> None:
+    def _queue_if_deleting(self, resource: str, name: str) -> None:
         if resource == NAMESPACES:
             self._ending_namespaces.add(name)
         else:
@@ -104,12 +104,12 @@ class Scopes:
             return
         now = rfc3339(self._context.clock.now())
 
-        def tell(old: Object, scratch: Object) -> Object:
+        def set_conditions(old: Object, scratch: Object) -> Object:
             status = scratch.setdefault("status", {})
             status["conditions"] = remaining.conditions(status.get("conditions", ()), now=now)
             return scratch
 
-        await update(self._context, msgspec.structs.replace(request, subresource="status"), tell)
+        await update(self._context, msgspec.structs.replace(request, subresource="status"), set_conditions)
 
     async def _end_crd(self, request: Request) -> None:
         info = self._context.resources.stored(request.name)
@@ -117,7 +117,7 @@ class Scopes:
             await update(self._context, request, _without_cleanup_finalizer)
 
     async def _empty(self, info: ResourceInfo, namespace: str) -> bool:
-        """Delete what is not being deleted yet, and tell whether nothing is left."""
+        """Delete the objects that are not being deleted yet, and return whether none is left."""
         objects = self._context.store.objects(info.store_key)
         left = list(objects.entries(namespace))
         if any(not entry.deleting for entry in left):

@@ -1,5 +1,6 @@
-"""Work to be done once each, by a few workers, again later if it fails. Workers are there as long as there is work: a
-simulation has a thousand servers with four such lists each, and hardly anything to do."""
+"""A queue of work items: each is processed once, by a few workers, and again later if it fails. Workers exist only
+while there is work: a simulation has a thousand servers with four such queues each, and hardly any work.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Worklist(Generic[Item]):
 
     @property
     def is_idle(self) -> bool:
-        """Nothing queued, under way, or waiting to be tried again."""
+        """Return whether nothing is queued, in progress, or waiting for a retry."""
         return not self._queued and not self._busy and not self._failures
 
     async def run(self) -> None:
@@ -59,7 +60,7 @@ class Worklist(Generic[Item]):
                 handle.cancel()
 
     def _staff(self) -> None:
-        """As many workers as there is work for."""
+        """Start as many workers as there is work for."""
         while self._group is not None and self._workers < min(self._width, self._busy + len(self._queue)):
             self._workers += 1
             self._group.create_task(self._work(), name=self._name)

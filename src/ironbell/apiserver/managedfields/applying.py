@@ -1,4 +1,4 @@
-"""What applying a configuration does: to an object, and to who owns its fields.
+"""Applying a configuration: the new object, and the new owners of its fields.
 
 Source: kubernetes-sigs/structured-merge-diff: merge/update.go (Apply, prune), typed/remove.go;
 kubernetes/apimachinery: pkg/util/managedfields/internal (lastappliedmanager.go, managedfieldsupdater.go).
@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ironbell.apiserver.managedfields.compare import Comparison, compare, said
+from ironbell.apiserver.managedfields.compare import Comparison, applied_fields, compare
 from ironbell.apiserver.managedfields.fieldset import (
     Fields,
     Path,
@@ -30,7 +30,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """One field that somebody else owns and that an apply would change."""
+    """One field that another manager owns and that an apply would change."""
 
     owner: Manager
     path: Path
@@ -43,66 +43,67 @@ class Applied:
     value: Object
     managers: list[Manager]
     contests: list[Contest]
-    """What stands against it, unless it is forced."""
+    """Conflicts that prevent the apply, unless it is forced."""
 
 
 def apply_configuration(
-    live: Object, config: Object, managers: Sequence[Manager], mine: Manager, *, schema: Mapping[str, Any]
+    live: Object, config: Object, managers: Sequence[Manager], manager: Manager, *, schema: Mapping[str, Any]
 ) -> Applied:
-    """The live object with a configuration put over it; `mine` owns what the configuration says.
+    """The live object with a configuration put over it; `manager` owns the configuration's fields.
 
-    What the manager applied before and no longer says goes, unless somebody else owns it. Neither value may hold a
-    record of managers.
+    A field that the manager applied before and that the configuration lacks is removed, unless another manager owns it.
+    Neither value may have `managedFields`.
 
     Raises:
         MissingKey: an item of a list lacks its key.
     """
-    previous = next((one for one in managers if one.identity == mine.identity), None)
-    others = [one for one in managers if one.identity != mine.identity]
+    previous = next((known for known in managers if known.identity == manager.identity), None)
+    others = [known for known in managers if known.identity != manager.identity]
     merged = unpruned = merge_applied(live, config, schema)
     if previous is not None:
-        # What the configuration says of its object's name belongs to nobody, and keeps the metadata that it is in.
-        kept: Fields = union(mine.fields, said(config, schema))
+        # The identity of the object in the configuration is owned by no manager, and keeps the metadata that it is in.
+        kept: Fields = union(manager.fields, applied_fields(config, schema))
         for other in others:
             kept = union(kept, other.fields)
         merged = _prune(merged, previous.fields, kept, schema)
-    found = compare(live, merged, schema)
+    comparison = compare(live, merged, schema)
     contests = [
         Contest(other, path)
-        for other in sorted(others, key=lambda one: one.identity)
-        for path in paths(intersection(other.fields, found.changed))
+        for other in sorted(others, key=lambda known: known.identity)
+        for path in paths(intersection(other.fields, comparison.changed))
     ]
-    is_same = not found.changed and not found.removed
-    time = (previous.time if previous is not None else "") if is_same else mine.time
-    left = [one for one in (_yielded(other, found) for other in others) if one.fields]
+    is_same = not comparison.changed and not comparison.removed
+    time = (previous.time if previous is not None else "") if is_same else manager.time
+    left = [known for known in (_yielded(other, comparison) for other in others) if known.fields]
     merged = drop_emptied(merged, unpruned)
-    return Applied(merged, [*left, replace(mine, time=time)] if mine.fields else left, contests)
+    return Applied(merged, [*left, replace(manager, time=time)] if manager.fields else left, contests)
 
 
-def _yielded(other: Manager, found: Comparison) -> Manager:
-    fields = difference(difference(other.fields, found.changed), found.removed)
+def _yielded(other: Manager, comparison: Comparison) -> Manager:
+    fields = difference(difference(other.fields, comparison.changed), comparison.removed)
     return other if fields is other.fields else replace(other, fields=fields)
 
 
 def _prune(merged: Object, last: Fields, kept: Fields, schema: Mapping[str, Any]) -> Object:
-    """Take out what was applied last time, unless it is in `kept`, which is all that anybody owns now."""
+    """Remove the fields that were applied last time, unless a manager still owns them (`kept`)."""
     last = with_named(last, schema)
     if not difference(last, with_named(kept, schema)):
         return merged
-    everything = with_named(said(merged, schema), schema)
+    everything = with_named(applied_fields(merged, schema), schema)
     pruned = remove_fields(merged, last, schema)
-    left = union(with_named(said(pruned or {}, schema), schema), with_named(kept, schema))
+    left = union(with_named(applied_fields(pruned or {}, schema), schema), with_named(kept, schema))
     pruned = remove_fields(merged, difference(everything, left), schema)
-    left = with_named(said(pruned or {}, schema), schema)
+    left = with_named(applied_fields(pruned or {}, schema), schema)
     final: Object = remove_fields(merged, intersection(difference(everything, left), last), schema) or {}
     return final
 
 
 def last_applied_fields(last: Object, live: Object, schema: Mapping[str, Any]) -> Fields:
-    """Of what client-side apply wrote last, what is still so: its manager may take that over without asking.
+    """The fields of the last client-side apply that are unchanged: kubectl's manager may take them over without a
+    conflict.
 
     Raises:
         MissingKey: an item of a list lacks its key.
     """
-    found = compare(last, live, schema)
-    return difference(difference(said(last, schema), found.changed), found.removed)
+    comparison = compare(last, live, schema)
+    return difference(difference(applied_fields(last, schema), comparison.changed), comparison.removed)

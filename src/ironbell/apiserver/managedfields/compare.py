@@ -1,4 +1,4 @@
-"""Values to sets of field paths: all that a value says, and what differs between two.
+"""Sets of field paths of values: the fields of one value, and the differences between two.
 
 Source: kubernetes-sigs/structured-merge-diff: typed/tofieldset.go, typed/compare.go.
 """
@@ -22,46 +22,46 @@ _CONTAINERS = (dict, list)
 
 
 class Comparison(NamedTuple):
-    """What differs between two values."""
+    """The differences between two values."""
 
     changed: Fields
-    """What was added or has another value."""
+    """Fields that were added or have another value."""
     removed: Fields
 
 
-def said(value: Mapping[str, Any], schema: Mapping[str, Any]) -> Fields:
-    """What an applied configuration says: leaves, items of lists, and keys of maps that no schema declares.
+def applied_fields(value: Mapping[str, Any], schema: Mapping[str, Any]) -> Fields:
+    """The fields of an applied configuration: leaves, items of lists, and keys of maps that no schema declares.
 
     Raises:
         MissingKey: an item of a list lacks its key.
     """
-    return _said(value, schema)
+    return _applied_fields(value, schema)
 
 
-def _said(value: Any, schema: Mapping[str, Any]) -> Fields:
+def _applied_fields(value: Any, schema: Mapping[str, Any]) -> Fields:
     if is_atomic(schema, value):
         return {}
     if isinstance(value, dict):
-        parts = {f"f:{name}": _said_field(name, sub, schema) for name, sub in value.items()}
+        parts = {f"f:{name}": _applied_field(name, sub, schema) for name, sub in value.items()}
         return {element: node for element, node in parts.items() if node is not None}
     return {
-        element: {SELF: {}, **sub} if (sub := _said(item, item_schema(schema))) else {}
+        element: {SELF: {}, **sub} if (sub := _applied_fields(item, item_schema(schema))) else {}
         for element, item in by_element(schema, value).items()
     }
 
 
-def _said_field(name: str, value: Any, schema: Mapping[str, Any]) -> Fields | None:
+def _applied_field(name: str, value: Any, schema: Mapping[str, Any]) -> Fields | None:
     sub = child_schema(schema, name)
-    node = _said(value, sub)
+    node = _applied_fields(value, sub)
     if not node:
-        # An empty list that has items to be told apart says nothing; any other value without parts is a leaf.
-        says_nothing = isinstance(value, list) and not is_atomic(sub, value) and declared(schema, name) is not None
-        return None if says_nothing else {}
+        # An empty map or set has no fields; any other value without parts is a leaf.
+        is_empty = isinstance(value, list) and not is_atomic(sub, value) and declared(schema, name) is not None
+        return None if is_empty else {}
     return node if declared(schema, name) is not None else {SELF: {}, **node}
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any], schema: Mapping[str, Any]) -> Comparison:
-    """What differs between two objects.
+    """Compare two objects.
 
     Raises:
         MissingKey: an item of a list lacks its key.
@@ -78,13 +78,13 @@ def _compare(old: Any, new: Any, schema: Mapping[str, Any]) -> tuple[Fields | No
     if old == new:
         return None, None
     if new is None and old and not is_atomic(schema, old):
-        new = type(old)()  # what is taken out of a container leaves it, without a value
+        new = type(old)()  # what is removed from a container leaves it without a value
     if type(old) is not type(new) or is_atomic(schema, new):
         return {}, None
     changed: Fields = {}
     removed: Fields = {}
-    for element, was, is_now, sub in _pairs(old, new, schema):
-        more, less = _compare(was, is_now, sub)
+    for element, old_part, new_part, sub in _pairs(old, new, schema):
+        more, less = _compare(old_part, new_part, sub)
         if more is not None:
             changed[element] = more
         if less is not None:
@@ -93,26 +93,26 @@ def _compare(old: Any, new: Any, schema: Mapping[str, Any]) -> tuple[Fields | No
 
 
 def _pairs(old: Any, new: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Mapping[str, Any]]]:
-    """The parts that differ, with their schemas: this runs for every write, so what is the same is passed over."""
+    """The parts that differ, with their schemas: this runs for every write, so equal parts are skipped."""
     if isinstance(new, dict):
-        for name, is_now in new.items():
-            was = old.get(name, _MISSING)
-            if was is _MISSING or was != is_now:
-                yield f"f:{name}", was, is_now, child_schema(schema, name)
+        for name, new_part in new.items():
+            old_part = old.get(name, _MISSING)
+            if old_part is _MISSING or old_part != new_part:
+                yield f"f:{name}", old_part, new_part, child_schema(schema, name)
         for name in old.keys() - new.keys():
             yield f"f:{name}", old[name], _MISSING, child_schema(schema, name)
         return
-    before, after, sub = by_element(schema, old), by_element(schema, new), item_schema(schema)
-    for element, is_now in after.items():
-        was = before.get(element, _MISSING)
-        if was is _MISSING or was != is_now:
-            yield element, was, is_now, sub
-    for element in before.keys() - after.keys():
-        yield element, before[element], _MISSING, sub
+    old_items, new_items, sub = by_element(schema, old), by_element(schema, new), item_schema(schema)
+    for element, new_part in new_items.items():
+        old_part = old_items.get(element, _MISSING)
+        if old_part is _MISSING or old_part != new_part:
+            yield element, old_part, new_part, sub
+    for element in old_items.keys() - new_items.keys():
+        yield element, old_items[element], _MISSING, sub
 
 
 def _everything(value: Any, schema: Mapping[str, Any]) -> Fields:
-    """A value that came or went: all its parts, and what they are in."""
+    """All fields of a value that was added or removed, with the containers they are in."""
     if not value or is_atomic(schema, value):
         return {}
     if isinstance(value, dict):

@@ -26,7 +26,7 @@ _MOST_DIGITS = 20
 
 
 def is_member(node: Mapping[str, Any]) -> bool:
-    """Whether a node (not the root) is in the set itself."""
+    """Return whether a node (not the root) is in the set itself."""
     return not node or SELF in node
 
 
@@ -41,63 +41,63 @@ def _children(node: Mapping[str, Any]) -> Iterator[tuple[str, Fields]]:
     return ((element, sub) for element, sub in node.items() if element != SELF)
 
 
-def union(one: Fields, other: Fields) -> Fields:
-    """What is in either set."""
-    if not one or not other:
-        return one or other
-    return _union(one, other, member=False)
+def union(first: Fields, second: Fields) -> Fields:
+    """The members of either set."""
+    if not first or not second:
+        return first or second
+    return _union(first, second, member=False)
 
 
-def _union(one: Fields, other: Fields, *, member: bool) -> Fields:
-    merged = {element: sub for element, sub in one.items() if element != SELF}
-    for element, sub in _children(other):
-        mine = merged.get(element)
-        if mine is None:
+def _union(first: Fields, second: Fields, *, member: bool) -> Fields:
+    merged = {element: sub for element, sub in first.items() if element != SELF}
+    for element, sub in _children(second):
+        existing = merged.get(element)
+        if existing is None:
             merged[element] = sub
-        elif mine != sub:
-            merged[element] = _union(mine, sub, member=is_member(mine) or is_member(sub))
+        elif existing != sub:
+            merged[element] = _union(existing, sub, member=is_member(existing) or is_member(sub))
     return {SELF: {}, **merged} if member and merged else merged
 
 
-def difference(one: Fields, other: Fields) -> Fields:
-    """What is in the first set and not in the second."""
-    if not one or not other:
-        return one
-    return _difference(one, other, member=False) or {}
+def difference(first: Fields, second: Fields) -> Fields:
+    """The members of the first set that are not in the second."""
+    if not first or not second:
+        return first
+    return _difference(first, second, member=False) or {}
 
 
-def _difference(one: Fields, other: Fields, *, member: bool) -> Fields | None:
+def _difference(first: Fields, second: Fields, *, member: bool) -> Fields | None:
     kept: Fields = {}
-    for element, sub in _children(one):
-        theirs = other.get(element)
-        if theirs is None:
+    for element, sub in _children(first):
+        counterpart = second.get(element)
+        if counterpart is None:
             kept[element] = sub
             continue
-        rest = _difference(sub, theirs, member=is_member(sub) and not is_member(theirs))
+        rest = _difference(sub, counterpart, member=is_member(sub) and not is_member(counterpart))
         if rest is not None:
             kept[element] = rest
     return _node(kept, member=member)
 
 
-def intersection(one: Fields, other: Fields) -> Fields:
-    """What is in both sets."""
-    return _intersection(one, other, member=False) or {}
+def intersection(first: Fields, second: Fields) -> Fields:
+    """The members of both sets."""
+    return _intersection(first, second, member=False) or {}
 
 
-def _intersection(one: Fields, other: Fields, *, member: bool) -> Fields | None:
+def _intersection(first: Fields, second: Fields, *, member: bool) -> Fields | None:
     kept: Fields = {}
-    for element, sub in _children(one):
-        theirs = other.get(element)
-        if theirs is None:
+    for element, sub in _children(first):
+        counterpart = second.get(element)
+        if counterpart is None:
             continue
-        common = _intersection(sub, theirs, member=is_member(sub) and is_member(theirs))
+        common = _intersection(sub, counterpart, member=is_member(sub) and is_member(counterpart))
         if common is not None:
             kept[element] = common
     return _node(kept, member=member)
 
 
 def without(fields: Fields, path: Path) -> Fields:
-    """The set without a path and all below it."""
+    """The set without a path and its descendants."""
     element, rest = path[0], path[1:]
     if element not in fields:
         return fields
@@ -121,20 +121,20 @@ def _with_named(element: str, node: Fields, schema: Mapping[str, Any]) -> Fields
 
 
 def contains(fields: Fields, path: Path) -> bool:
-    """Whether a path is in a set."""
+    """Return whether a path is in a set."""
     node = fields
     for element in path:
-        found = node.get(element)
-        if found is None:
+        child = node.get(element)
+        if child is None:
             return False
-        node = found
+        node = child
     return is_member(node)
 
 
-def paths(fields: Fields, before: Path = ()) -> Iterator[Path]:
+def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
     """All members in order."""
     for element, sub in sorted(_children(fields)):
-        place = (*before, element)
+        place = (*prefix, element)
         if is_member(sub):
             yield place
         yield from paths(sub, place)
@@ -149,12 +149,12 @@ def in_order(fields: Fields) -> Fields:
 
 
 def _sorts_plainly(fields: Fields) -> bool:
-    """Whether all elements are fields, whose order is that of their texts; the set itself comes before them."""
+    """Return whether all elements are fields, whose order is that of their texts; the set itself comes before them."""
     return all(element[0] in "f." for element in fields)
 
 
 def _rank(element: str) -> tuple[Any, ...]:
-    """Where an element stands; one that is none, which a client may have written, comes last."""
+    """Sort key of an element; a malformed one, which a client may have written, comes last."""
     kind, text = element[:2], element[2:]
     if element == SELF or kind == "f:":
         return (0 if element == SELF else 1, text)
@@ -169,7 +169,7 @@ def _rank(element: str) -> tuple[Any, ...]:
 
 
 def _is_element(element: str) -> bool:
-    """Whether a text is an element of a path."""
+    """Return whether a text is an element of a path."""
     kind, text = element[:2], element[2:]
     if kind == "f:":
         return True
@@ -192,7 +192,7 @@ def _value_rank(value: Any) -> tuple[int, Any]:
 
 
 def is_fields(value: Any, *, root: bool = True) -> bool:
-    """Whether a value has the form of a set."""
+    """Return whether a value has the form of a set."""
     if not isinstance(value, dict):
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Who owns which fields: `metadata.managedFields` read and written.
+"""Managers and their fields: `metadata.managedFields` read and written.
 
 Source: kubernetes/apimachinery: pkg/apis/meta/v1/types.go, pkg/util/managedfields/internal (managedfields.go,
 capmanagers.go).
@@ -33,7 +33,7 @@ class Manager(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """What tells entries apart: who applies has one for all versions."""
+        """Key of an entry; a manager that applies has one entry for all versions."""
         return (self.name, self.operation, self.subresource, self.api_version if self.operation == UPDATE else "")
 
 
@@ -41,13 +41,13 @@ def read_managers(entries: Iterable[dict[str, Any]] | None, *, checked: bool = F
     """The managers in `managedFields`; none at all if one entry is malformed. A record that the server wrote is
     `checked` already.
     """
-    found: list[Manager] = []
+    managers: list[Manager] = []
     for entry in entries or ():
         fields = entry.get("fieldsV1") or {}
         known = entry.get("operation") in (APPLY, UPDATE) and entry.get("fieldsType") == "FieldsV1"
         if not known or not entry.get("apiVersion") or not (checked or is_fields(fields)):
             return []
-        found.append(
+        managers.append(
             Manager(
                 name=str(entry.get("manager") or ""),
                 operation=entry["operation"],
@@ -57,12 +57,15 @@ def read_managers(entries: Iterable[dict[str, Any]] | None, *, checked: bool = F
                 time=str(entry.get("time") or ""),
             )
         )
-    return found
+    return managers
 
 
 def write_managers(meta: dict[str, Any], managers: Iterable[Manager]) -> None:
     """Set the managers of an object, in order; none is left out."""
-    ordered = sorted(managers, key=lambda one: (one.operation, one.time, one.name, one.api_version, one.subresource))
+    ordered = sorted(
+        managers,
+        key=lambda manager: (manager.operation, manager.time, manager.name, manager.api_version, manager.subresource),
+    )
     if ordered:
         meta["managedFields"] = [_entry(manager) for manager in ordered]
     else:
@@ -87,13 +90,16 @@ def _entry(manager: Manager) -> dict[str, Any]:
 
 def bounded(managers: list[Manager]) -> list[Manager]:
     """At most ten managers by update: the oldest of each version are put together."""
-    updates = sorted((one for one in managers if one.operation == UPDATE), key=lambda one: (one.time, one.name))
+    updates = sorted(
+        (manager for manager in managers if manager.operation == UPDATE),
+        key=lambda manager: (manager.time, manager.name),
+    )
     surplus = len(updates) - MAX_UPDATE_ENTRIES
     if surplus <= 0:
         return managers
     first: dict[str, Manager] = {}
     buckets: dict[str, Manager] = {}
-    gone: set[Identity] = set()
+    merged: set[Identity] = set()
     for manager in updates:
         if surplus <= 0:
             break
@@ -101,9 +107,9 @@ def bounded(managers: list[Manager]) -> list[Manager]:
         if version not in first:
             first[version] = manager
             continue
-        before = buckets.get(version) or first[version]
-        fields = union(before.fields, manager.fields)
+        bucket = buckets.get(version) or first[version]
+        fields = union(bucket.fields, manager.fields)
         buckets[version] = replace(manager, name=_ANCIENT, subresource="", fields=fields)
-        gone |= {first[version].identity, manager.identity}
+        merged |= {first[version].identity, manager.identity}
         surplus -= 1
-    return [one for one in managers if one.identity not in gone] + list(buckets.values())
+    return [manager for manager in managers if manager.identity not in merged] + list(buckets.values())

@@ -1,7 +1,7 @@
-"""Ownership through creates and updates: who changes a field owns it from then on.
+"""Ownership through creates and updates: the manager that changes a field owns it from then on.
 
-An object whose record was taken away by its client (`managedFields: [{}]`) has none until it is applied again; the
-first apply then finds everything that is there owned by one manager.
+An object whose `managedFields` a client removed (`managedFields: [{}]`) has none until it is applied again; the first
+apply then assigns all existing fields to one manager.
 
 Source: kubernetes/apimachinery: pkg/util/managedfields/internal (fieldmanager.go, skipnonapplied.go, stripmeta.go,
 managedfieldsupdater.go); kubernetes-sigs/structured-merge-diff: merge/update.go.
@@ -31,51 +31,51 @@ _SERVERS = (
     "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
     "resourceVersion",
 )  # fmt: skip
-# What the server's own rules for a kind set on creation, which its client does not own.
+# Fields that the server's own rules for a kind set on creation, which its client does not own.
 _SET_ON_CREATION = {"namespaces": ("f:spec", "f:finalizers")}
-# Typed objects have these fields even when they are new; what is in them was added, but not they.
-_ALWAYS_THERE: dict[str, Any] = {"metadata": {}, "spec": {"template": {"metadata": {}, "spec": {}}}, "status": {}}
+# Typed objects always have these fields, so a new object adds only their contents.
+_ALWAYS_PRESENT: dict[str, Any] = {"metadata": {}, "spec": {"template": {"metadata": {}, "spec": {}}}, "status": {}}
 
 
 def track_created(request: Request, new: dict[str, Any], *, now: datetime) -> None:
-    """Make the manager who creates an object owner of what it says, in place."""
+    """Make the manager that creates an object the owner of its fields, in place."""
     meta = new["metadata"]
     given = read_managers(meta.pop("managedFields", None))
     manager = updater(request, {}, rfc3339(now))
     try:
-        found = compare(_blank(request.info), new, with_metadata(request.info.schema))
+        comparison = compare(_blank(request.info), new, with_metadata(request.info.schema))
     except MissingKey:
         return
-    changed = owned(request, found.changed)
+    changed = owned(request, comparison.changed)
     if request.info.resource in _SET_ON_CREATION:
         changed = without(changed, _SET_ON_CREATION[request.info.resource])
     write_managers(meta, moved(given, manager, Comparison(changed, {})))
 
 
 def _blank(info: ResourceInfo) -> dict[str, Any]:
-    return {"metadata": {}, "kind": info.kind} if info.custom else _ALWAYS_THERE
+    return {"metadata": {}, "kind": info.kind} if info.custom else _ALWAYS_PRESENT
 
 
 def track(request: Request, new: dict[str, Any], old: dict[str, Any], *, now: datetime) -> None:
     """Move ownership of what an update changed to its manager, in place."""
     meta = new["metadata"]
-    wanted = meta.pop("managedFields", None)
+    requested = meta.pop("managedFields", None)
     if request.subresource:
-        wanted = None  # the record cannot be written through a subresource
-    if is_reset(wanted):
+        requested = None  # `managedFields` cannot be written through a subresource
+    if is_reset(requested):
         return
-    before = old["metadata"].get("managedFields")
-    given = read_managers(wanted) if wanted is not None and wanted != before else []
-    managers = given or read_managers(before, checked=True)
+    entries = old["metadata"].get("managedFields")
+    given = read_managers(requested) if requested is not None and requested != entries else []
+    managers = given or read_managers(entries, checked=True)
     if not managers:
         return
     try:
-        found = compare(_without_record(old), new, with_metadata(request.info.schema))
+        comparison = compare(_without_record(old), new, with_metadata(request.info.schema))
     except MissingKey:
-        # A list item without its key cannot be owned, nor anything in this object told from something else.
+        # A list item without its key has no path, so no field of this object can be owned.
         return
-    found = Comparison(owned(request, found.changed), found.removed)
-    write_managers(meta, bounded(moved(managers, updater(request, {}, rfc3339(now)), found)))
+    comparison = Comparison(owned(request, comparison.changed), comparison.removed)
+    write_managers(meta, bounded(moved(managers, updater(request, {}, rfc3339(now)), comparison)))
 
 
 def _without_record(old: dict[str, Any]) -> dict[str, Any]:
@@ -84,18 +84,20 @@ def _without_record(old: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_reset(entries: Sequence[Mapping[str, Any]] | None) -> bool:
-    """Whether a client asks for the record to be taken away: by an empty list, or by one empty entry."""
+    """Return whether a client removes `managedFields`: by an empty list, or by one empty entry."""
     return entries is not None and (len(entries) == 0 or (len(entries) == 1 and not entries[0]))
 
 
 def updater(request: Request, fields: Fields, time: str) -> Manager:
-    """The entry of who makes a request that is no apply."""
+    """The entry of a request's manager, for requests other than an apply."""
     name = request.options.field_manager or DEFAULT_MANAGER
     return Manager(name, UPDATE, fields, request.info.api_version, request.subresource, time)
 
 
 def owned(request: Request, fields: Fields) -> Fields:
-    """Of what changed, what its manager owns: not what identifies the object, nor what the request cannot write."""
+    """The fields that a manager owns of its change: not those that identify the object, nor those that the request
+    cannot write.
+    """
     kept = {element: sub for element, sub in fields.items() if element not in ("f:apiVersion", "f:kind", "f:metadata")}
     meta = {
         element: sub
@@ -119,15 +121,15 @@ def _owned_by_status(info: ResourceInfo, fields: Fields) -> Fields:
     return kept | ({"f:metadata": meta} if meta else {})
 
 
-def moved(managers: list[Manager], mine: Manager, found: Comparison) -> list[Manager]:
-    """The managers once one of them has made these changes: it owns them, and nobody what was removed."""
-    changed, removed = found
+def moved(managers: list[Manager], manager_: Manager, comparison: Comparison) -> list[Manager]:
+    """The managers after a change by one of them: it owns the changed fields, and no manager owns the removed ones."""
+    changed, removed = comparison
     rest: list[Manager] = []
     previous: Fields = {}
     for manager in managers:
         kept = difference(difference(manager.fields, changed), removed)
-        if changed and manager.identity == mine.identity:
+        if changed and manager.identity == manager_.identity:
             previous = kept
         elif kept:
             rest.append(replace(manager, fields=kept))
-    return [*rest, replace(mine, fields=union(previous, changed))] if changed else rest
+    return [*rest, replace(manager_, fields=union(previous, changed))] if changed else rest

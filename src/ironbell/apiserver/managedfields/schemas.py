@@ -1,4 +1,4 @@
-"""What a schema says about owning: which values are one piece, and how the items of lists are told apart.
+"""Ownership in schemas: which values are atomic, and the keys of the items of lists.
 
 Source: kubernetes-sigs/structured-merge-diff: typed/helpers.go; kubernetes/kube-openapi: pkg/schemaconv.
 """
@@ -20,7 +20,7 @@ class MissingKey(Exception):  # noqa: N818 - says what is wrong, as the message 
 
 
 def is_atomic(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value is owned as one piece."""
+    """Return whether a value is owned as a whole."""
     if isinstance(value, dict):
         return schema.get("x-kubernetes-map-type") == "atomic"
     if isinstance(value, list):
@@ -30,28 +30,28 @@ def is_atomic(schema: Mapping[str, Any], value: Any) -> bool:
 
 def list_type(schema: Mapping[str, Any]) -> str:
     """`atomic`, `set` or `map`."""
-    found: str = schema.get("x-kubernetes-list-type", "atomic")
-    return found
+    list_type_: str = schema.get("x-kubernetes-list-type", "atomic")
+    return list_type_
 
 
 def declared(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     """The schema of a declared field; None for any other key of a map."""
-    found = schema.get("properties", _NO_SCHEMA).get(name)
-    return found if isinstance(found, Mapping) else None
+    property_schema = schema.get("properties", _NO_SCHEMA).get(name)
+    return property_schema if isinstance(property_schema, Mapping) else None
 
 
 def child_schema(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The schema of a field or a map's values, or the empty one."""
-    found = declared(schema, name)
-    if found is None:
-        found = schema.get("additionalProperties")
-    return found if isinstance(found, Mapping) else _NO_SCHEMA
+    schema_ = declared(schema, name)
+    if schema_ is None:
+        schema_ = schema.get("additionalProperties")
+    return schema_ if isinstance(schema_, Mapping) else _NO_SCHEMA
 
 
 def item_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema of a list's items, or the empty one."""
-    found = schema.get("items")
-    return found if isinstance(found, Mapping) else _NO_SCHEMA
+    items = schema.get("items")
+    return items if isinstance(items, Mapping) else _NO_SCHEMA
 
 
 def declared_schema(schema: Mapping[str, Any], element: str) -> Mapping[str, Any] | None:
@@ -89,7 +89,7 @@ def item_element(schema: Mapping[str, Any], item: Any) -> str:
 
 @lru_cache(maxsize=4096)
 def _named(key: str, value: str) -> str:
-    """The path element of an item by one name, as conditions are by their type: the same few again and again."""
+    """The path element of an item with one key, such as a condition; cached, because few values are used."""
     return _keyed({key: value})
 
 
@@ -98,8 +98,8 @@ def _keyed(keys: Mapping[str, Any]) -> str:
 
 
 def by_element(schema: Mapping[str, Any], items: list[Any]) -> dict[str, Any]:
-    """The items of a map or set by their path elements; of several that are alike the first counts."""
-    found: dict[str, Any] = {}
+    """The items of a map or set by their path elements; the first of several equal ones is used."""
+    items_by_element: dict[str, Any] = {}
     for item in items:
-        found.setdefault(item_element(schema, item), item)
-    return found
+        items_by_element.setdefault(item_element(schema, item), item)
+    return items_by_element

@@ -1,4 +1,4 @@
-"""What does not fit the types of a schema in an applied configuration, each fault with its place.
+"""Type errors in an applied configuration, each with its path.
 
 Texts are those of structured-merge-diff where Go's way of printing values does not show through.
 
@@ -24,7 +24,7 @@ _TYPE_FIELDS = frozenset({"apiVersion", "kind"})
 
 
 def typed_faults(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """The faults of a whole object; the schema is one with that of metadata in it."""
+    """The type errors of a whole object; the schema includes that of metadata."""
     properties = {**schema.get("properties", {}), **{name: {"type": "string"} for name in _TYPE_FIELDS}}
     faults: list[str] = []
     _check(value, {**schema, "type": "object", "properties": properties}, (), faults)
@@ -32,7 +32,7 @@ def typed_faults(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[st
 
 
 def as_message(faults: list[str]) -> str:
-    """Faults as one text."""
+    """All errors as one text."""
     if len(faults) == 1:
         return faults[0]
     return "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
@@ -45,13 +45,13 @@ def _check(value: Any, schema: Mapping[str, Any], path: tuple[str, ...], faults:
         if isinstance(value, dict | list):
             faults.append(f"{show(path)}: expected any scalar, got {_NAMES[type(value)]}")
         return
-    wanted = schema.get("type")
-    if wanted == "object":
+    expected = schema.get("type")
+    if expected == "object":
         _check_map(value, schema, path, faults)
-    elif wanted == "array":
+    elif expected == "array":
         _check_list(value, schema, path, faults)
-    elif wanted in _SCALARS:
-        types, name = _SCALARS[wanted]
+    elif expected in _SCALARS:
+        types, name = _SCALARS[expected]
         if type(value) not in types:
             faults.append(f"{show(path)}: expected {name}, got {_NAMES[type(value)]}")
 

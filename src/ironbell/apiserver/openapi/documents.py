@@ -1,7 +1,7 @@
-"""OpenAPI documents of what is served: version 3 per group and version, version 2 for everything.
+"""OpenAPI documents of the served resources: version 3 per group and version, version 2 for everything.
 
-kubectl explains, validates and computes patches by these. Documents are built when they are asked for and kept until
-the table of resources changes; the hash in a version 3 address lets clients keep theirs.
+kubectl explains, validates and computes patches with these. Documents are built on request and kept until the table of
+resources changes; the hash in a version 3 address lets clients keep theirs.
 
 Source: kubernetes/kube-openapi: pkg/handler3/handler.go; kubernetes/apiextensions-apiserver:
 pkg/controller/openapi/builder/builder.go.
@@ -31,7 +31,7 @@ class OpenApi:
         self._v2: dict[bool, tuple[int, bytes]] = {}
 
     def index(self) -> bytes:
-        """The answer to `/openapi/v3`: an address with hash for each group and version."""
+        """The response to `/openapi/v3`: an address with hash for each group and version."""
         infos = self._resources.all()
         addresses = {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._document(path, infos)[1]}"}
@@ -61,8 +61,8 @@ class OpenApi:
         members = tuple(info for info in infos if prefix(info.group, info.version) == path)
         kept = self._v3.get(path)
         if kept is None or kept[0] != members:
-            found = [entry for entry in entries(members) if prefix(entry.group, entry.version) == path]
-            body = msgspec.json.encode(openapi_v3.document(found, schemas(members), self._version))
+            members_ = [entry for entry in entries(members) if prefix(entry.group, entry.version) == path]
+            body = msgspec.json.encode(openapi_v3.document(members_, schemas(members), self._version))
             digest = hashlib.sha512(body).hexdigest().upper()
             kept = self._v3[path] = (members, body, digest)
         return kept[1], kept[2]

@@ -105,6 +105,6 @@ def _scoped(verb: str, entry: Entry, suffix: str = "") -> str:
     return _identifier(verb, entry, f"Namespaced{entry.kind}" if entry.namespaced else entry.kind, suffix=suffix)
 
 
-def _identifier(verb: str, entry: Entry, what: str, *, suffix: str) -> str:
+def _identifier(verb: str, entry: Entry, noun: str, *, suffix: str) -> str:
     group = "".join(part.capitalize() for part in entry.group.split(".")) or "Core"
-    return f"{verb}{group}{entry.version.capitalize()}{what}{suffix}"
+    return f"{verb}{group}{entry.version.capitalize()}{noun}{suffix}"

@@ -27,7 +27,7 @@ NAMESPACE = Parameter("namespace", "string", "Namespace of the objects.", "path"
 _DRY_RUN = Parameter("dryRun", "string", "All: do everything except storing.")
 _FIELD_MANAGER = Parameter("fieldManager", "string", "Name under which the changed fields are owned.")
 _FIELD_VALIDATION = Parameter(
-    "fieldValidation", "string", "What becomes of unknown and duplicate fields: Ignore, Warn or Strict."
+    "fieldValidation", "string", "Handling of unknown and duplicate fields: Ignore, Warn or Strict."
 )
 _FORCE = Parameter("force", "boolean", "Take over fields that other managers own; for apply only.")
 
@@ -49,5 +49,5 @@ DELETE = (
     _DRY_RUN,
     Parameter("gracePeriodSeconds", "integer", "Seconds to grant for a graceful end."),
     Parameter("orphanDependents", "boolean", "Replaced by propagationPolicy."),
-    Parameter("propagationPolicy", "string", "What becomes of dependents: Orphan, Background or Foreground."),
+    Parameter("propagationPolicy", "string", "Handling of dependents: Orphan, Background or Foreground."),
 )

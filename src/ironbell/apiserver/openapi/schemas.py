@@ -36,15 +36,15 @@ def schema_name(group: str, version: str, kind: str) -> str:
 
 
 def schemas(infos: Iterable[ResourceInfo]) -> dict[Key, KindSchemas]:
-    """By group, version and plural."""
-    found: dict[Key, KindSchemas] = {}
+    """The schemas of all kinds, by group, version and plural."""
+    by_key: dict[Key, KindSchemas] = {}
     for info in infos:
         name = schema_name(info.group, info.version, info.kind)
         list_name = schema_name(info.group, info.version, _list_kind(info))
         key = (info.group, info.version, info.plural)
         kind, types = _parts(info)
-        found[key] = KindSchemas(name, kind, list_name, _list_schema(info, name), types)
-    return found
+        by_key[key] = KindSchemas(name, kind, list_name, _list_schema(info, name), types)
+    return by_key
 
 
 def entry_key(entry: Entry) -> Key:
@@ -61,7 +61,7 @@ def _parts(info: ResourceInfo) -> tuple[Schema, dict[str, Schema]]:
 
 
 def _published(schema: Schema) -> Schema:
-    """A type without what only the server reads in it."""
+    """A type without the fields that only the server uses."""
     return {key: value for key, value in schema.items() if key not in ("omitZero", "nullZero")}
 
 

@@ -64,10 +64,10 @@ _METADATA = {
     "annotations": _strings("Unstructured values that tools keep with the object; they cannot be selected by."),
     "creationTimestamp": ref(TIME, "CreationTimestamp is a timestamp of when the server stored the object first."),
     "deletionGracePeriodSeconds": _integer("Seconds that were granted for a graceful end."),
-    "deletionTimestamp": ref(TIME, "Set when deletion was asked for; the object goes when its finalizers are gone."),
+    "deletionTimestamp": ref(TIME, "Time of the deletion request; the object is removed when it has no finalizers."),
     "finalizers": _list(
         {"type": "string"},
-        "Who must finish before the object is removed.",
+        "Identifiers that must be removed before the object is removed.",
         **{"x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"},
     ),
     "generateName": _string("Beginning of a name that the server completes when name is empty."),
@@ -75,14 +75,14 @@ _METADATA = {
     "labels": _strings("Values to organise and select objects by."),
     "managedFields": _list(
         ref(f"{META}.ManagedFieldsEntry"),
-        "Which field manager owns which fields.",
+        "Fields of the object by the manager that owns them.",
         **{"x-kubernetes-list-type": "atomic"},
     ),
     "name": _string("Name of the object, unique among its kind in its namespace; it cannot be changed."),
     "namespace": _string("Namespace that the object is in; it cannot be changed."),
     "ownerReferences": _list(
         ref(f"{META}.OwnerReference"),
-        "Objects that this one depends on; it is removed when all of them are gone.",
+        "Objects that this one depends on; it is deleted when none of them exists.",
         **{
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["uid"],
@@ -106,7 +106,7 @@ _MANAGED_FIELDS = {
     "apiVersion": _string("Version in which the fields are named."),
     "fieldsType": _string("Format of the fields; FieldsV1."),
     "fieldsV1": ref(f"{META}.FieldsV1", "The fields."),
-    "manager": _string("Who made the change."),
+    "manager": _string("Manager that made the change."),
     "operation": _string("Apply or Update."),
     "subresource": _string("Subresource that the change went through, if any."),
     "time": ref(TIME, "When the fields last changed hands."),
@@ -122,8 +122,8 @@ _DELETE_OPTIONS = {
     "dryRun": _list({"type": "string"}, "All: do everything except storing.", **{"x-kubernetes-list-type": "atomic"}),
     "gracePeriodSeconds": _integer("Seconds to grant for a graceful end."),
     "orphanDependents": _boolean("Replaced by propagationPolicy."),
-    "preconditions": ref(f"{META}.Preconditions", "What must hold for the deletion to be carried out."),
-    "propagationPolicy": _string("What becomes of dependents: Orphan, Background or Foreground."),
+    "preconditions": ref(f"{META}.Preconditions", "Conditions that must hold for the deletion to be carried out."),
+    "propagationPolicy": _string("Handling of dependents: Orphan, Background or Foreground."),
 }
 _CAUSE = {
     "field": _string("Path of the field at fault."),
@@ -141,7 +141,7 @@ _DETAILS = {
 _STATUS = {
     **type_meta(),
     "code": {"type": "integer", "format": "int32", "description": "HTTP status code."},
-    "details": ref(f"{META}.StatusDetails", "What the reason is about."),
+    "details": ref(f"{META}.StatusDetails", "Details of the reason."),
     "message": _string("The outcome in words."),
     "metadata": ref(LIST_META, "Metadata of the answer."),
     "reason": _string("The outcome in one word."),
@@ -169,8 +169,8 @@ def shared_types() -> dict[str, Schema]:
         ),
         DELETE_OPTIONS: _object("Options of a deletion.", _DELETE_OPTIONS, **_gvk("DeleteOptions")),
         f"{META}.StatusCause": _object("One fault.", _CAUSE),
-        f"{META}.StatusDetails": _object("What an answer is about.", _DETAILS),
-        STATUS: _object("An answer that is no object.", _STATUS, **_gvk("Status")),
+        f"{META}.StatusDetails": _object("Object and causes that a Status is about.", _DETAILS),
+        STATUS: _object("A response that is not an object.", _STATUS, **_gvk("Status")),
         PATCH: {"type": "object", "description": "A patch in the format that the content type says."},
         WATCH_EVENT: _object(
             "One change in a watch.",

@@ -1,7 +1,7 @@
 """The OpenAPI version 2 document, for clients from before version 3.
 
-Version 2 cannot say everything that a structural schema says: alternatives, negations and nullable values are left out,
-which makes the schema wider and never wrong.
+Version 2 cannot express everything that a structural schema can: alternatives, negations and nullable values are left
+out, which makes the schema wider and never wrong.
 
 Source: kubernetes/kube-openapi: pkg/builder; kubernetes/apiextensions-apiserver:
 pkg/controller/openapi/v2/conversion.go.
@@ -25,9 +25,9 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _TYPELESS = {"x-kubernetes-int-or-string", _PRESERVE}
 
 
-def document(found: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
+def document(entries_: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
     """The document of everything served."""
-    paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in found for item in path_items(e)}
+    paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in entries_ for item in path_items(e)}
     definitions: dict[str, Schema] = {}
     for kind in schemas.values():
         definitions |= {**kind.types, kind.list_name: kind.list}
@@ -43,14 +43,14 @@ def document(found: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version
 
 
 def _kind(schema: Schema) -> Schema:
-    """A whole kind: of one that keeps unknown fields nothing is said, since kubectl would refuse them."""
+    """The schema of a whole kind; without fields if the kind keeps unknown ones, which kubectl would reject."""
     if schema.get(_PRESERVE):
         return {key: schema[key] for key in ("type", "x-kubernetes-group-version-kind") if key in schema}
     return narrow(schema)
 
 
 def narrow(schema: Schema) -> Schema:
-    """A schema in the words of version 2."""
+    """A schema in the vocabulary of version 2."""
     name = schema.get(REF)
     if isinstance(name, str):
         return {**schema, REF: _PLACE + name}
@@ -72,7 +72,7 @@ def narrow(schema: Schema) -> Schema:
 
 
 def _keep_required(schema: Schema) -> None:
-    """Leave of what is required what cannot be null."""
+    """Drop nullable fields from the list of required fields."""
     properties = schema.get("properties")
     if isinstance(properties, dict) and schema.get("required"):
         schema["required"] = [name for name in schema["required"] if not properties.get(name, {}).get("nullable")]
@@ -102,13 +102,13 @@ def _operation(item: PathItem, operation: Operation, kind: KindSchemas | None) -
     }
 
 
-def _type(wanted: str, kind: KindSchemas | None) -> Schema:
+def _type(role: str, kind: KindSchemas | None) -> Schema:
     fixed = {"patch": PATCH, "delete": DELETE_OPTIONS, "status": STATUS}
-    if wanted in fixed:
-        return {REF: _PLACE + fixed[wanted]}
+    if role in fixed:
+        return {REF: _PLACE + fixed[role]}
     if kind is None:
         return {"type": "object"}
-    return {REF: _PLACE + (kind.list_name if wanted == "list" else kind.name)}
+    return {REF: _PLACE + (kind.list_name if role == "list" else kind.name)}
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

@@ -102,8 +102,8 @@ def _named(members: Mapping[str, Any], number: int, encode_member: Encode) -> by
 
 
 def _extensions(number: int, owner: Mapping[str, Any]) -> bytes:
-    found = {name: value for name, value in owner.items() if name.startswith("x-")}
-    return _named(found, number, lambda value: _text(2, msgspec.json.encode(value).decode()))
+    extensions = {name: value for name, value in owner.items() if name.startswith("x-")}
+    return _named(extensions, number, lambda value: _text(2, msgspec.json.encode(value).decode()))
 
 
 def _message(number: int, content: bytes) -> bytes:

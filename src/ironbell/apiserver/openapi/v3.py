@@ -17,9 +17,9 @@ from ironbell.apiserver.openapi.types import DELETE_OPTIONS, PATCH, REF, STATUS,
 _PLACE = "#/components/schemas/"
 
 
-def document(found: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
+def document(entries_: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
     """The document of the entries of one group and version."""
-    paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in found for item in path_items(e)}
+    paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in entries_ for item in path_items(e)}
     components: dict[str, Schema] = {}
     for kind in schemas.values():
         components |= {**kind.types, kind.name: kind.kind, kind.list_name: kind.list}
@@ -78,18 +78,18 @@ def _content(types: Iterable[str], name: str) -> dict[str, Any]:
     return {media_type: {"schema": schema} for media_type in types}
 
 
-def _type(wanted: str, kind: KindSchemas | None) -> str:
+def _type(role: str, kind: KindSchemas | None) -> str:
     fixed = {"patch": PATCH, "delete": DELETE_OPTIONS, "status": STATUS}
-    if wanted in fixed:
-        return fixed[wanted]
+    if role in fixed:
+        return fixed[role]
     if kind is None:
         return ""
-    return kind.list_name if wanted == "list" else kind.name
+    return kind.list_name if role == "list" else kind.name
 
 
-def _parameters(found: Sequence[Parameter]) -> dict[str, Any]:
-    """Parameters, if there are any: readers in Go would write an empty list as none, and find it to be another."""
-    return {"parameters": [_parameter(parameter) for parameter in found]} if found else {}
+def _parameters(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """Parameters, if there are any: readers in Go would write an empty list as none, and see a difference."""
+    return {"parameters": [_parameter(parameter) for parameter in parameters]} if parameters else {}
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

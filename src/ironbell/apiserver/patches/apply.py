@@ -1,4 +1,4 @@
-"""Merging an applied configuration into an object, by the schema's list and map types; taking fields out of one.
+"""Merging an applied configuration into an object, by the schema's list and map types; removing fields from an object.
 
 Source: kubernetes-sigs/structured-merge-diff: typed/merge.go, typed/remove.go.
 """
@@ -32,19 +32,19 @@ def merge_applied(live: Any, applied: Any, schema: Mapping[str, Any]) -> Any:
 
 def _merge_list(live: list[Any], applied: list[Any], schema: Mapping[str, Any]) -> list[Any]:
     """Items that the configuration names in its order; the others stay where they are among them."""
-    wanted, before, sub = by_element(schema, applied), by_element(schema, live), item_schema(schema)
-    waiting = deque(wanted)
-    shared = deque(element for element in wanted if element in before)
+    applied_items, live_items, sub = by_element(schema, applied), by_element(schema, live), item_schema(schema)
+    waiting = deque(applied_items)
+    shared = deque(element for element in applied_items if element in live_items)
     merged: list[Any] = []
 
     def take() -> str:
         element = waiting.popleft()
-        item = wanted[element]
-        merged.append(merge_applied(before[element], item, sub) if element in before else item)
+        item = applied_items[element]
+        merged.append(merge_applied(live_items[element], item, sub) if element in live_items else item)
         return element
 
-    for element, item in before.items():
-        if element not in wanted:
+    for element, item in live_items.items():
+        if element not in applied_items:
             merged.append(item)
         elif shared and shared[0] == element:
             while take() != element:
@@ -55,17 +55,17 @@ def _merge_list(live: list[Any], applied: list[Any], schema: Mapping[str, Any]) 
     return merged
 
 
-def remove_fields(value: Any, gone: Fields, schema: Mapping[str, Any]) -> Any:
-    """The value without what a set names; of a container that this empties, None is left."""
-    if not gone or value is None or is_atomic(schema, value):
+def remove_fields(value: Any, removed: Fields, schema: Mapping[str, Any]) -> Any:
+    """The value without the fields of a set; a container that this empties becomes None."""
+    if not removed or value is None or is_atomic(schema, value):
         return value
-    return _without_keys(value, gone, schema) if isinstance(value, dict) else _without_items(value, gone, schema)
+    return _without_keys(value, removed, schema) if isinstance(value, dict) else _without_items(value, removed, schema)
 
 
-def _without_keys(value: dict[str, Any], gone: Fields, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def _without_keys(value: dict[str, Any], removed: Fields, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     kept = {}
     for name, sub in value.items():
-        node = gone.get(f"f:{name}")
+        node = removed.get(f"f:{name}")
         if node is None:
             kept[name] = sub
         elif not is_member(node):
@@ -73,10 +73,10 @@ def _without_keys(value: dict[str, Any], gone: Fields, schema: Mapping[str, Any]
     return kept or None
 
 
-def _without_items(value: list[Any], gone: Fields, schema: Mapping[str, Any]) -> list[Any] | None:
+def _without_items(value: list[Any], removed: Fields, schema: Mapping[str, Any]) -> list[Any] | None:
     kept = []
     for item in value:
-        node = gone.get(item_element(schema, item))
+        node = removed.get(item_element(schema, item))
         if node is None:
             kept.append(item)
         elif not is_member(node):
@@ -84,12 +84,12 @@ def _without_items(value: list[Any], gone: Fields, schema: Mapping[str, Any]) ->
     return kept or None
 
 
-def drop_emptied(value: Any, before: Any) -> Any:
-    """The value without the None that `remove_fields` left where there was something before."""
-    if isinstance(value, dict) and isinstance(before, dict) and value is not before:
+def drop_emptied(value: Any, previous: Any) -> Any:
+    """The value without the None that `remove_fields` left where there was a value before."""
+    if isinstance(value, dict) and isinstance(previous, dict) and value is not previous:
         return {
-            name: drop_emptied(sub, before.get(name))
+            name: drop_emptied(sub, previous.get(name))
             for name, sub in value.items()
-            if sub is not None or before.get(name) is None
+            if sub is not None or previous.get(name) is None
         }
     return value

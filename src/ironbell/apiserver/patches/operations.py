@@ -55,11 +55,13 @@ def apply_operations(target: dict[str, Any], operations: list[dict[str, Any]]) -
 
 
 def _lacks_key(document: Any, pointer: Any) -> bool:
-    """Whether only the last step of a pointer is missing: kube-apiserver then adds what is to be replaced."""
+    """Return whether only the last step of a pointer is missing: kube-apiserver then adds the value that a patch
+    replaces.
+    """
     parent, key = jsonpatch.JsonPointer(str(pointer)).to_last(document)
     return isinstance(parent, dict) and key is not None and key not in parent
 
 
 def _size_at(document: Any, pointer: Any) -> int:
-    found = jsonpatch.JsonPointer(str(pointer)).resolve(document)
-    return len(msgspec.json.encode(found))
+    value = jsonpatch.JsonPointer(str(pointer)).resolve(document)
+    return len(msgspec.json.encode(value))

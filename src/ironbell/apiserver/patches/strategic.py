@@ -37,7 +37,7 @@ def strategic_merge(target: Any, patch: dict[str, Any], schema: Mapping[str, Any
     if _RETAIN in patch:
         kept = _names(patch[_RETAIN], _RETAIN)
         current = {name: value for name, value in current.items() if name in kept}
-    before = {name: list(value) for name, value in current.items() if isinstance(value, list)}
+    previous_lists = {name: list(value) for name, value in current.items() if isinstance(value, list)}
     for name, value in patch.items():
         if name.startswith("$"):
             continue
@@ -46,15 +46,15 @@ def strategic_merge(target: Any, patch: dict[str, Any], schema: Mapping[str, Any
         else:
             current[name] = _merge_field(current.get(name), value, _child(schema, name))
     _delete_from_lists(current, patch)
-    _set_orders(current, patch, schema, before)
+    _set_orders(current, patch, schema, previous_lists)
     return current
 
 
 def _child(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = schema.get("properties", _NO_SCHEMA).get(name)
-    if found is None:
-        found = schema.get("additionalProperties")
-    return found if isinstance(found, Mapping) else _NO_SCHEMA
+    property_schema = schema.get("properties", _NO_SCHEMA).get(name)
+    if property_schema is None:
+        property_schema = schema.get("additionalProperties")
+    return property_schema if isinstance(property_schema, Mapping) else _NO_SCHEMA
 
 
 def _merge_field(target: Any, value: Any, schema: Mapping[str, Any]) -> Any:
@@ -70,15 +70,15 @@ def _merge_list(target: Any, patch: list[Any], schema: Mapping[str, Any]) -> lis
     if not key and not _is_merged(schema):
         return _plain(patch)
     current: list[Any] = list(target) if isinstance(target, list) else []
-    before = list(current)
+    previous = list(current)
     if not key:
         merged = current + [item for item in patch if item not in current]
-        return _ordered(merged, patch, "", before)
+        return _ordered(merged, patch, "", previous)
     if any(isinstance(item, dict) and item.get(_DIRECTIVE) == "replace" and len(item) == 1 for item in patch):
         return [item for item in patch if item.get(_DIRECTIVE) != "replace"]
     for item in patch:
         _merge_item(current, item, key, schema)
-    return _ordered(current, [_mark(item, key) for item in patch], key, before)
+    return _ordered(current, [_mark(item, key) for item in patch], key, previous)
 
 
 def _merge_item(current: list[Any], item: Any, key: str, schema: Mapping[str, Any]) -> None:
@@ -108,8 +108,8 @@ def _merge_key(schema: Mapping[str, Any]) -> str:
     return str(keys[0]) if keys else ""
 
 
-def _find(items: list[Any], key: str, wanted: Any) -> int | None:
-    return next((i for i, item in enumerate(items) if isinstance(item, dict) and item.get(key) == wanted), None)
+def _find(items: list[Any], key: str, value: Any) -> int | None:
+    return next((i for i, item in enumerate(items) if isinstance(item, dict) and item.get(key) == value), None)
 
 
 def _plain(items: list[Any]) -> list[Any]:
@@ -120,9 +120,9 @@ def _plain(items: list[Any]) -> list[Any]:
     ]
 
 
-def _names(value: Any, what: str) -> list[Any]:
+def _names(value: Any, directive_name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise BadRequest(f"{what} must be a list")
+        raise BadRequest(f"{directive_name} must be a list")
     return value
 
 
@@ -130,12 +130,12 @@ def _delete_from_lists(target: dict[str, Any], patch: dict[str, Any]) -> None:
     for directive, value in patch.items():
         name = directive.removeprefix(_DELETE_PREFIX)
         if name != directive and isinstance(target.get(name), list):
-            gone = _names(value, directive)
-            target[name] = [item for item in target[name] if item not in gone]
+            deleted = _names(value, directive)
+            target[name] = [item for item in target[name] if item not in deleted]
 
 
 def _set_orders(
-    target: dict[str, Any], patch: dict[str, Any], schema: Mapping[str, Any], before: Mapping[str, Any]
+    target: dict[str, Any], patch: dict[str, Any], schema: Mapping[str, Any], previous_lists: Mapping[str, Any]
 ) -> None:
     for directive, value in patch.items():
         name = directive.removeprefix(_ORDER_PREFIX)
@@ -143,23 +143,27 @@ def _set_orders(
             continue
         key = _merge_key(_child(schema, name))
         order = [_mark(item, key) for item in _names(value, directive)]
-        target[name] = _ordered(target[name], order, key, before.get(name) or [])
+        target[name] = _ordered(target[name], order, key, previous_lists.get(name) or [])
 
 
 def _mark(item: Any, key: str) -> Any:
     return item.get(key) if key and isinstance(item, dict) else item
 
 
-def _ordered(items: list[Any], order: list[Any], key: str, before: list[Any]) -> list[Any]:
-    """Items in the order asked for; one that it does not name stays before those that it preceded so far."""
+def _ordered(items: list[Any], order: list[Any], key: str, previous: list[Any]) -> list[Any]:
+    """Items in the requested order; an item that it does not name stays before those that it preceded so far."""
     named = sorted(
         (item for item in items if _mark(item, key) in order), key=lambda item: order.index(_mark(item, key))
     )
     others = [item for item in items if _mark(item, key) not in order]
-    was = [_mark(item, key) for item in before]
+    previous_marks = [_mark(item, key) for item in previous]
     merged: list[Any] = []
     while named and others:
         left, right = _mark(others[0], key), _mark(named[0], key)
-        first = left in was and right in was and was.index(left) < was.index(right)
+        first = (
+            left in previous_marks
+            and right in previous_marks
+            and previous_marks.index(left) < previous_marks.index(right)
+        )
         merged.append((others if first else named).pop(0))
     return merged + named + others

@@ -1,4 +1,4 @@
-"""Rules that validating and mutating policies and their bindings share.
+"""Validation that validating and mutating policies and their bindings share.
 
 Source: kubernetes/kubernetes: pkg/apis/admissionregistration/v1/defaults.go, validation/validation.go.
 """
@@ -20,7 +20,7 @@ from ironbell.codec.cel.types import DYN, Type
 
 _POLICIES = ("Fail", "Ignore")
 _MATCHES = ("Equivalent", "Exact")
-_NOT_FOUND = ("Deny", "Allow")
+_PARAMETER_ACTIONS = ("Deny", "Allow")
 _MAX_CONDITIONS = 64
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _RESERVED = frozenset({
@@ -32,7 +32,7 @@ Types = dict[str, Type]
 
 
 class AnyPolicyRules(Plain):
-    """What holds for every policy."""
+    """Validation of every kind of policy."""
 
     def prepare_create(self, new: dict[str, Any]) -> None:
         self._fill_in(new)
@@ -48,7 +48,7 @@ class AnyPolicyRules(Plain):
 
 
 class AnyBindingRules(Plain):
-    """What holds for every binding."""
+    """Validation of every kind of binding."""
 
     def prepare_create(self, new: dict[str, Any]) -> None:
         _fill_in_match((new.get("spec") or {}).get("matchResources"))
@@ -58,9 +58,10 @@ class AnyBindingRules(Plain):
 
 
 def policy_faults(spec: Mapping[str, Any], types: Types, operations: Sequence[str] = ()) -> Iterator[FieldError]:
-    """Faults of what every policy has, but for its variables; `types` gets what its expressions know.
+    """Errors in the fields of every policy, except its variables; `types` gets the types of the names in its
+    expressions.
 
-    `operations` are those that it can be for; all where none are given.
+    `operations` are the permitted ones; all, if none are given.
     """
     if spec.get("failurePolicy") not in _POLICIES:
         yield not_supported("spec.failurePolicy", spec.get("failurePolicy", ""), _POLICIES)
@@ -146,7 +147,7 @@ def _condition_faults(conditions: Sequence[Mapping[str, Any]], path: str, types:
 
 
 def variable_faults(variables: Sequence[Mapping[str, Any]], path: str, types: Types) -> Iterator[FieldError]:
-    """Faults of variables, each of which knows those before it; `types` gets them all."""
+    """Errors in variables, each of which may use the previous ones; `types` gets them all."""
     known: Types = {}
     types["variables"] = Type("object", fields=known, schema=id(known))
     for index, variable in enumerate(variables):
@@ -175,13 +176,13 @@ def expression_faults(
         yield required(path, absent)
         return
     try:
-        found = expression_type(expression, types)
+        result_type = expression_type(expression, types)
     except CelSyntaxError as error:
         yield invalid(path, expression, f"compilation failed: {error.message}")
         return
-    if gives and str(found) not in gives:
-        wanted = gives[0] if len(gives) == 1 else f"one of [{' '.join(gives)}]"
-        yield invalid(path, expression, f"must evaluate to {wanted} but got {found}")
+    if gives and str(result_type) not in gives:
+        expected = gives[0] if len(gives) == 1 else f"one of [{' '.join(gives)}]"
+        yield invalid(path, expression, f"must evaluate to {expected} but got {result_type}")
 
 
 def _param_ref_faults(ref: Mapping[str, Any], path: str) -> Iterator[FieldError]:
@@ -199,12 +200,12 @@ def _param_ref_faults(ref: Mapping[str, Any], path: str) -> Iterator[FieldError]
     action = ref.get("parameterNotFoundAction")
     if not action:
         yield required(f"{path}.parameterNotFoundAction")
-    elif action not in _NOT_FOUND:
-        yield not_supported(f"{path}.parameterNotFoundAction", action, _NOT_FOUND)
+    elif action not in _PARAMETER_ACTIONS:
+        yield not_supported(f"{path}.parameterNotFoundAction", action, _PARAMETER_ACTIONS)
 
 
 def binding_faults(spec: Mapping[str, Any], operations: Sequence[str] = ()) -> Iterator[FieldError]:
-    """Faults of what every binding has."""
+    """Errors in the fields of every binding."""
     name = spec.get("policyName") or ""
     if not name:
         yield required("spec.policyName")

@@ -1,4 +1,4 @@
-"""What a policy says of one request with one set of parameters: pure decisions over values.
+"""Evaluation of a policy for one request and one set of parameters: pure decisions over values.
 
 Source: kubernetes/apiserver: pkg/admission/plugin/policy/validating/validator.go,
 pkg/admission/plugin/cel/composition.go (variables).
@@ -21,20 +21,20 @@ Values = Mapping[str, Any]
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Something that does not hold."""
+    """A validation that does not hold."""
 
     message: str
     reason: str = "Invalid"
     index: int = 0
-    """Which of the policy's expressions it is."""
+    """Index of the policy's expression."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """What a policy says."""
+class Evaluation(msgspec.Struct, frozen=True):
+    """Result of a policy's evaluation."""
 
     failures: tuple[Failure, ...] = ()
     annotations: dict[str, str] = {}
-    """For the audit log."""
+    """Annotations for the audit log."""
 
 
 class Variables(dict[str, Any]):
@@ -49,51 +49,51 @@ class Variables(dict[str, Any]):
         return name in self._expressions
 
     def __missing__(self, name: str) -> Any:
-        found = self[name] = self._expressions[name](self._values)
-        return found
+        value = self[name] = self._expressions[name](self._values)
+        return value
 
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if name in self else default  # noqa: SIM401 - it would ask itself
 
 
-def evaluate(policy: Policy, given: Values) -> Verdict:
-    """The verdict over `given`: object, oldObject, request, params and so on."""
+def evaluate(policy: Policy, given: Values) -> Evaluation:
+    """Evaluate a policy with `given`: object, oldObject, request, params and so on."""
     values = with_variables(policy, given)
     unmet = unmet_conditions(policy, values)
     if unmet is not None:
         return unmet
     failures = [*_failures(policy, values)]
     annotations = _annotations(policy, values, failures)
-    return Verdict(tuple(failures), annotations)
+    return Evaluation(tuple(failures), annotations)
 
 
 def with_variables(policy: AnyPolicy, given: Values) -> dict[str, Any]:
-    """What a policy's expressions know: what is given, and the policy's variables."""
+    """The names in a policy's expressions: those given, and the policy's variables."""
     values = dict(given)
     values["variables"] = Variables(policy.variables, values)
     return values
 
 
-def unmet_conditions(policy: AnyPolicy, values: Values) -> Verdict | None:
-    """The verdict where a match condition does not hold, or cannot be asked; None where all hold."""
+def unmet_conditions(policy: AnyPolicy, values: Values) -> Evaluation | None:
+    """The result if a match condition does not hold or cannot be evaluated; None if all hold."""
     faults: list[str] = []
     with budgeted(CONDITIONS_BUDGET):
         for given, condition in policy.conditions:
             try:
                 if condition(values) is not True:
-                    return Verdict()
+                    return Evaluation()
             except OutOfBudget as error:
-                return Verdict() if policy.ignores_failures else Verdict((Failure(error.message),))
+                return Evaluation() if policy.ignores_failures else Evaluation((Failure(error.message),))
             except IronbellError as error:
                 faults.append(f"expression '{given.expression}' resulted in error: {error.message}")
     if faults:
         why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-        return Verdict() if policy.ignores_failures else Verdict((Failure(why),))
+        return Evaluation() if policy.ignores_failures else Evaluation((Failure(why),))
     return None
 
 
 def _failures(policy: Policy, values: Values) -> Iterator[Failure]:
-    """What of a policy does not hold. Messages are composed with what the validations left of their budget."""
+    """The validations that do not hold. Messages are composed within the budget that the validations left."""
     exceeded = ""
     messages: list[str] = []
     with budgeted(OBJECT_BUDGET):
@@ -120,7 +120,7 @@ def _failures(policy: Policy, values: Values) -> Iterator[Failure]:
 
 
 def _outcome(check: Check, values: Values) -> bool | str:
-    """Whether a validation holds, or why it cannot be evaluated."""
+    """Return whether a validation holds, or why it cannot be evaluated."""
     try:
         return check.holds(values) is True
     except OutOfBudget:
@@ -130,22 +130,22 @@ def _outcome(check: Check, values: Values) -> bool | str:
 
 
 def _composed(check: Check, values: Values) -> str:
-    """The message that an expression gives; empty if it fails, or gives something that is no message."""
+    """The message of an expression; empty if it fails, or its result is not a message."""
     if check.message is None:
         return ""
     try:
-        found = check.message(values)
+        result = check.message(values)
     except OutOfBudget:
         raise
     except IronbellError:
         return ""
-    message = found.strip() if isinstance(found, str) else ""
+    message = result.strip() if isinstance(result, str) else ""
     return "" if "\n" in message or len(message.encode()) > MAX_MESSAGE_BYTES else message
 
 
 def _annotations(policy: Policy, values: Values, failures: list[Failure]) -> dict[str, str]:
-    """Notes for the audit log; one that cannot be made is a failure."""
-    found: dict[str, str] = {}
+    """Annotations for the audit log; a failed evaluation is a failure."""
+    annotations: dict[str, str] = {}
     with budgeted(OBJECT_BUDGET):
         for key, expression in policy.annotations:
             try:
@@ -158,5 +158,5 @@ def _annotations(policy: Policy, values: Values, failures: list[Failure]) -> dic
                     failures.append(Failure(f"audit annotation '{key}' resulted in error: {error.message}"))
                 continue
             if isinstance(value, str):
-                found[f"{policy.name}/{key}"] = value
-    return found
+                annotations[f"{policy.name}/{key}"] = value
+    return annotations

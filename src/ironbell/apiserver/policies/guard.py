@@ -1,4 +1,4 @@
-"""Who writes a policy must be able to read its parameters, since its messages can show them.
+"""The guard of policies: their writer must be able to read the parameters, since messages can show them.
 
 Source: kubernetes/kubernetes: pkg/registry/admissionregistration/validatingadmissionpolicy/authz.go,
 validatingadmissionpolicybinding/authz.go.
@@ -24,7 +24,7 @@ _POLICY_OF = {
 
 
 def is_policy(info: ResourceInfo) -> bool:
-    """Whether writes to a resource put parameters into use."""
+    """Return whether writes to a resource put parameters into use."""
     return info.group == GROUP and (info.plural in _POLICY_OF or info.plural in _POLICY_OF.values())
 
 
@@ -43,13 +43,13 @@ class ParameterGuard:
         new = request.new
         if new is None or request.subresource or self._context.authorizer.is_master(request.identity):
             return
-        spec, before = _spec(new), _spec(request.old)
+        spec, old_spec = _spec(new), _spec(request.old)
         if request.info.plural not in _POLICY_OF:
             kind = _mapping(spec.get("paramKind"))
-            fault = self._policy_fault(request, kind) if kind and kind != before.get("paramKind") else None
+            fault = self._policy_fault(request, kind) if kind and kind != old_spec.get("paramKind") else None
         else:
             ref = _mapping(spec.get("paramRef"))
-            same = ref == before.get("paramRef") and spec.get("policyName") == before.get("policyName")
+            same = ref == old_spec.get("paramRef") and spec.get("policyName") == old_spec.get("policyName")
             fault = self._binding_fault(request, spec, ref) if ref and not same else None
         if fault is not None:
             raise status.invalid(request.info, request.name, errors=[fault])
@@ -73,16 +73,16 @@ class ParameterGuard:
         return forbidden("spec.paramRef", _needed(request, f'must have "{verb}" permission on the paramRef', kind))
 
     def _may(self, verb: str, request: AdmissionRequest, kind: dict[str, Any], *, namespace: str, name: str) -> bool:
-        """Whether the writer may read parameters; those of an unknown kind only who may read everything."""
+        """Return whether the writer may read parameters; an unknown kind requires the right to read everything."""
         group, _, version = str(kind.get("apiVersion") or "*/*").rpartition("/")
         info = self._context.resources.by_kind(group, version, str(kind.get("kind") or ""))
-        wanted = Attributes(verb, group, info.plural if info is not None else "*", namespace, name)
-        return self._context.authorizer.decide(request.identity, wanted).allowed
+        attributes = Attributes(verb, group, info.plural if info is not None else "*", namespace, name)
+        return self._context.authorizer.decide(request.identity, attributes).allowed
 
 
-def _needed(request: AdmissionRequest, what: str, kind: dict[str, Any]) -> str:
+def _needed(request: AdmissionRequest, usage: str, kind: dict[str, Any]) -> str:
     described = f"kind={kind.get('kind', '')}, apiVersion={kind.get('apiVersion', '')}"
-    return f'user "{request.identity.user}" {what} ({described})'
+    return f'user "{request.identity.user}" {usage} ({described})'
 
 
 def _spec(value: dict[str, Any] | None) -> dict[str, Any]:

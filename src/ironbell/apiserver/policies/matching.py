@@ -1,4 +1,4 @@
-"""Which policies are for a request, with which parameters, and what their expressions get to see.
+"""Matching of policies: those for a request, with their parameters, and the values that their expressions see.
 
 Source: kubernetes/apiserver: pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams),
 policy_matcher.go, pkg/admission/plugin/policy/matching/matching.go.
@@ -24,7 +24,7 @@ from ironbell.apiserver.policies.spec import (
     Policies,
 )
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.verbs.bodies import shown as shown_entry
+from ironbell.apiserver.verbs.bodies import shown_object as shown_entry
 from ironbell.apiserver.webhooks.matching import (
     is_exempt,
     names_version,
@@ -43,21 +43,21 @@ class ConfigurationError(IronbellError):
 
 
 class Invocation(msgspec.Struct, Generic[AnyPolicyT], frozen=True, eq=False):
-    """A policy that is to be asked about a request."""
+    """A policy that is to be evaluated for a request."""
 
     policy: AnyPolicyT
     binding: Binding
     info: ResourceInfo
-    """The version that it gets to see."""
+    """The version of the resource that the policy sees."""
     params: dict[str, Any] | None
 
 
 class Misconfigured(msgspec.Struct, frozen=True, eq=False):
-    """A policy that cannot be asked."""
+    """A policy that cannot be evaluated."""
 
     policy: AnyPolicy
     binding: Binding | None
-    """None where it is not for one binding only."""
+    """The binding; None if the problem concerns all bindings."""
     why: str
 
     @property
@@ -66,42 +66,42 @@ class Misconfigured(msgspec.Struct, frozen=True, eq=False):
 
 
 class Matcher:
-    """Finds what is to be asked about a server's requests."""
+    """Finds the policies for a server's requests."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def concerns(self, policies: Policies[AnyPolicyT], info: ResourceInfo) -> bool:
-        """Whether any policy could be for a resource: asked before every write, so it is cheap."""
+        """Return whether any policy could be for a resource: called before every write, so it is cheap."""
         if not policies.all or is_exempt(info):
             return False
         versions = self._versions(info)
         return any(
-            names_version(rule, one)
+            names_version(rule, version)
             for policy, _ in policies.all
             if policy.spec.match_constraints is not None
             for rule in policy.spec.match_constraints.resource_rules or ()
-            for one in versions
+            for version in versions
         )
 
     async def invocations(
         self, policies: Policies[AnyPolicyT], request: AdmissionRequest
     ) -> tuple[list[Invocation[AnyPolicyT]], list[Misconfigured]]:
-        """What is to be asked about a request, in order, and what cannot be asked."""
-        found: list[Invocation[AnyPolicyT]] = []
+        """The policies to evaluate for a request, in order, and those that cannot be evaluated."""
+        invocations: list[Invocation[AnyPolicyT]] = []
         faults: list[Misconfigured] = []
         for policy, bindings in policies.all:
-            wanted = policy.spec.match_constraints
-            if wanted is None or not wanted.resource_rules:
+            constraints = policy.spec.match_constraints
+            if constraints is None or not constraints.resource_rules:
                 continue
             try:
-                info = self._matching(wanted, request)
+                info = self._matching(constraints, request)
             except ApiError as error:
                 faults.append(Misconfigured(policy, None, error.message))
                 continue
             if info is not None:
-                await self._bound(policy, bindings, info, request, found, faults)
-        return found, faults
+                await self._bound(policy, bindings, info, request, invocations, faults)
+        return invocations, faults
 
     async def _bound(
         self,
@@ -109,7 +109,7 @@ class Matcher:
         bindings: Sequence[Binding],
         info: ResourceInfo,
         request: AdmissionRequest,
-        found: list[Invocation[AnyPolicyT]],
+        invocations: list[Invocation[AnyPolicyT]],
         faults: list[Misconfigured],
     ) -> None:
         for binding in bindings:
@@ -120,30 +120,33 @@ class Matcher:
             except (ApiError, ConfigurationError) as error:
                 faults.append(Misconfigured(policy, binding, error.message))
                 continue
-            found += [Invocation(policy, binding, info, one) for one in params]
+            invocations += [Invocation(policy, binding, info, object_) for object_ in params]
 
-    def _matching(self, wanted: MatchResources, request: AdmissionRequest) -> ResourceInfo | None:
-        """The version in which a policy gets to see a request; None if it is not for it."""
-        if not namespace_matches(wanted.namespace_selector, request, self._labels_of):
+    def _matching(self, constraints: MatchResources, request: AdmissionRequest) -> ResourceInfo | None:
+        """The version in which a policy sees a request; None if the policy is not for it."""
+        if not namespace_matches(constraints.namespace_selector, request, self._labels_of):
             return None
-        if not object_matches(wanted.object_selector, request):
+        if not object_matches(constraints.object_selector, request):
             return None
-        for rule in wanted.exclude_resource_rules or ():
-            if self._fitting(rule, wanted, request) is not None:
+        for rule in constraints.exclude_resource_rules or ():
+            if self._fitting(rule, constraints, request) is not None:
                 return None
-        if not wanted.resource_rules:
-            # a policy has rules; a binding without any takes what its policy does
+        if not constraints.resource_rules:
+            # a policy has rules; a binding without any matches what its policy does
             return request.info
-        found = (self._fitting(rule, wanted, request) for rule in wanted.resource_rules)
-        return next((info for info in found if info is not None), None)
+        matches = (self._fitting(rule, constraints, request) for rule in constraints.resource_rules)
+        return next((info for info in matches if info is not None), None)
 
-    def _fitting(self, rule: Any, wanted: MatchResources, request: AdmissionRequest) -> ResourceInfo | None:
+    def _fitting(self, rule: Any, constraints: MatchResources, request: AdmissionRequest) -> ResourceInfo | None:
         if rule.resource_names and request.name not in rule.resource_names:
             return None
         candidates = [request.info]
-        if wanted.match_policy == "Equivalent":
-            candidates += [one for one in self._versions(request.info) if one is not request.info]
-        return next((one for one in candidates if names_version(rule, one) and rule_fits(rule, request, one)), None)
+        if constraints.match_policy == "Equivalent":
+            candidates += [version for version in self._versions(request.info) if version is not request.info]
+        return next(
+            (version for version in candidates if names_version(rule, version) and rule_fits(rule, request, version)),
+            None,
+        )
 
     async def _params(
         self, kind: ParamKind | None, ref: ParamRef | None, request: AdmissionRequest
@@ -151,7 +154,7 @@ class Matcher:
         """The parameters, one evaluation for each; a single None where none are used.
 
         Raises:
-            ConfigurationError: they cannot be found, and must be.
+            ConfigurationError: no parameters exist, and the binding requires them.
         """
         if kind is None or ref is None:
             return [None]
@@ -160,10 +163,10 @@ class Matcher:
         if info is None:
             raise ConfigurationError(f"paramKind kind `{group}/{version}, Kind={kind.kind}` not known")
         namespace = self._namespace(info, ref, request)
-        found = await self._found(info, ref, namespace)
-        if not found and ref.parameter_not_found_action == "Deny":
+        objects = await self._param_objects(info, ref, namespace)
+        if not objects and ref.parameter_not_found_action == "Deny":
             raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return list(found)
+        return list(objects)
 
     def _namespace(self, info: ResourceInfo, ref: ParamRef, request: AdmissionRequest) -> str:
         if not info.namespaced:
@@ -176,7 +179,7 @@ class Matcher:
             raise ConfigurationError(why)
         return namespace
 
-    async def _found(self, info: ResourceInfo, ref: ParamRef, namespace: str) -> list[dict[str, Any]]:
+    async def _param_objects(self, info: ResourceInfo, ref: ParamRef, namespace: str) -> list[dict[str, Any]]:
         store = self._context.store
         if ref.name:
             entry = store.latest(info.store_key, (namespace, ref.name))
@@ -184,14 +187,14 @@ class Matcher:
         else:
             selector = ref.selector
             entries = [
-                one
-                for one in store.objects(info.store_key).entries()
-                if one.namespace == namespace and (selector is None or selector.matches(one.labels or {}))
+                entry_
+                for entry_ in store.objects(info.store_key).entries()
+                if entry_.namespace == namespace and (selector is None or selector.matches(entry_.labels or {}))
             ]
         return [await shown_entry(info, entry) for entry in entries]
 
     def values(self, request: AdmissionRequest, shown: Shown, params: dict[str, Any] | None) -> dict[str, Any]:
-        """What expressions know of a request."""
+        """The values in expressions about a request."""
         return {
             "object": shown.new, "oldObject": shown.old, "request": request_data(request, shown), "authorizer": None,
             "namespaceObject": self._namespace_object(request), "params": params,
@@ -204,7 +207,10 @@ class Matcher:
         if entry is None:
             return None
         value: dict[str, Any] = entry.decode()
-        return {**value, "metadata": {name: one for name, one in value["metadata"].items() if name != "managedFields"}}
+        return {
+            **value,
+            "metadata": {name: content for name, content in value["metadata"].items() if name != "managedFields"},
+        }
 
     def _versions(self, info: ResourceInfo) -> tuple[ResourceInfo, ...]:
         return self._context.resources.versions(info.resource)

@@ -1,7 +1,7 @@
-"""Mutating policies as an admission plugin: which change a request's object, in which order, and what follows.
+"""Mutating policies as an admission plugin: the changes to a request's object in order, and rejections.
 
 Source: kubernetes/apiserver: pkg/admission/plugin/policy/mutating/dispatcher.go, reinvocationcontext.go,
-pkg/admission/plugin/policy/generic/policy_dispatcher.go (refusals).
+pkg/admission/plugin/policy/generic/policy_dispatcher.go (rejections).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ironbell.codec import effort
 from ironbell.codec.cel.costs.meter import OBJECT_BUDGET, budgeted
 
 ALLOWANCE_S = 1.0
-"""Of processor time, for all expressions about one request: they are evaluated where everybody is answered."""
+"""Limit of processor time, for all expressions about one request: they are evaluated on the event loop."""
 Object = dict[str, Any]
 _Key = tuple[str, str, str, str]
-"""What tells invocations apart: the names of the policy, its binding and its parameters, with their namespace."""
+"""Key of an invocation: the names of the policy, its binding and its parameters, with their namespace."""
 
 
 @dataclass(slots=True)
-class _Asked:
-    """What became of a request's first round."""
+class _FirstRound:
+    """Policies of a request's first round that may run again."""
 
     reinvocable: set[_Key] = field(default_factory=set)
 
@@ -68,66 +68,66 @@ class MutatingPolicies:
         return self._matcher.concerns(self._policies, info)
 
     async def mutate(self, request: AdmissionRequest) -> Object | None:
-        """The object after all policies in force; None if none changed it. Deletions have none to change.
+        """The object after all policies in force; None if none changed it. Deletions have no object to change.
 
         Raises:
-            ApiError: a policy fails, or cannot be asked, and its failures are not ignored; or an object is left that
-                is none of its kind.
+            ApiError: a policy fails, or cannot be evaluated, and its failures are not ignored; or the object is no
+                longer valid for its kind.
         """
         if request.operation is Operation.DELETE:
             return None
-        before = request.new
-        found, misconfigured = await self._matcher.invocations(self._policies, request)
-        faults = [_Fault(one.policy, one.binding, one.message) for one in misconfigured]
+        original = request.new
+        invocations, misconfigured = await self._matcher.invocations(self._policies, request)
+        faults = [_Fault(invocation.policy, invocation.binding, invocation.message) for invocation in misconfigured]
         allowance_s = ALLOWANCE_S
-        for one in found:
-            shown = await shown_as(one.info, request)
+        for invocation in invocations:
+            shown = await shown_as(invocation.info, request)
             with effort.limited(allowance_s):
-                changed = self._mutated_by(one, request, shown, faults)
+                changed = self._mutated_by(invocation, request, shown, faults)
                 allowance_s = effort.left()
             if changed is not None and changed != shown.new:
                 request = replace(request, new=await converted(request.info, changed, request.info.api_version))
-        refusing = [fault for fault in faults if not fault.policy.ignores_failures]
-        if refusing:
-            raise _refusal(request, refusing)
-        return None if request.new is before else request.new
+        rejections = [fault for fault in faults if not fault.policy.ignores_failures]
+        if rejections:
+            raise _rejection(request, rejections)
+        return None if request.new is original else request.new
 
     def _mutated_by(
-        self, one: Invocation[MutatingPolicy], request: AdmissionRequest, shown: Shown, faults: list[_Fault]
+        self, invocation: Invocation[MutatingPolicy], request: AdmissionRequest, shown: Shown, faults: list[_Fault]
     ) -> Object | None:
-        """The object after one policy, as that gets to see it; `faults` gets what goes wrong."""
-        policy, rounds = one.policy, request.rounds
-        asked: _Asked = rounds.kept(self, _Asked)
-        values = self._matcher.values(request, shown, one.params)
+        """The object after one policy, in the version that the policy sees; `faults` gets the failures."""
+        policy, rounds = invocation.policy, request.rounds
+        first_round: _FirstRound = rounds.kept(self, _FirstRound)
+        values = self._matcher.values(request, shown, invocation.params)
         unmet = unmet_conditions(policy, with_variables(policy, values))
         if unmet is not None:
-            faults += [_Fault(policy, one.binding, failure.message, "Invalid") for failure in unmet.failures]
+            faults += [_Fault(policy, invocation.binding, failure.message, "Invalid") for failure in unmet.failures]
             return shown.new
-        key = _key(one)
-        if request.new is None or (rounds.is_second and key not in asked.reinvocable):
+        key = _key(invocation)
+        if request.new is None or (rounds.is_second and key not in first_round.reinvocable):
             return shown.new
         for mutation, expression in policy.mutations:
             try:
                 with budgeted(OBJECT_BUDGET):
-                    value = mutated(mutation, expression, with_variables(policy, values), one.info)
+                    value = mutated(mutation, expression, with_variables(policy, values), invocation.info)
             except MutationError as error:
-                faults.append(_Fault(policy, one.binding, error.message, "Invalid"))
+                faults.append(_Fault(policy, invocation.binding, error.message, "Invalid"))
                 continue
-            rounds.is_second_wanted = True
+            rounds.needs_second_round = True
             values["object"] = value
             values["request"] = {**values["request"], "object": value}
         if policy.reinvocable:
-            asked.reinvocable.add(key)
+            first_round.reinvocable.add(key)
         changed: Object | None = values["object"]
         return changed
 
 
-def _key(one: Invocation[MutatingPolicy]) -> _Key:
-    meta = (one.params or {}).get("metadata") or {}
-    return one.policy.name, one.binding.name, meta.get("namespace", ""), meta.get("name", "")
+def _key(invocation: Invocation[MutatingPolicy]) -> _Key:
+    meta = (invocation.params or {}).get("metadata") or {}
+    return invocation.policy.name, invocation.binding.name, meta.get("namespace", ""), meta.get("name", "")
 
 
-def _refusal(request: AdmissionRequest, faults: list[_Fault]) -> ApiError:
+def _rejection(request: AdmissionRequest, faults: list[_Fault]) -> ApiError:
     causes = [{"message": fault.message} for fault in faults]
     error = status.forbidden(request.info, request.name, why=faults[0].message, causes=causes)
     return ApiError(faults[0].message, code=error.code, reason=faults[0].reason or error.reason, details=error.details)

@@ -1,4 +1,4 @@
-"""What makes mutating policies and their bindings complete and valid.
+"""Defaults and validation of mutating policies and their bindings.
 
 Source: kubernetes/kubernetes: pkg/apis/admissionregistration/validation/validation.go.
 """
@@ -23,7 +23,7 @@ from ironbell.codec.cel.types import DYN
 from ironbell.codec.cel.values.messages import JSON_PATCHES, OBJECT, PATCH_TYPES
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
-"""There is no object in a deletion that could be changed."""
+"""Operations of mutating policies; a deletion has no object to change."""
 _REINVOCATIONS = ("IfNeeded", "Never")
 _FIELDS = {APPLY: "applyConfiguration", JSON_PATCH: "jsonPatch"}
 _GIVES = {APPLY: str(OBJECT), JSON_PATCH: str(JSON_PATCHES)}

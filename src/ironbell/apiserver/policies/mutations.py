@@ -1,4 +1,4 @@
-"""What mutating policies make of an object: by an applied configuration, or by a JSON patch.
+"""Mutations of an object by policies: an applied configuration, or a JSON patch.
 
 Source: kubernetes/api: admissionregistration/v1/types.go; kubernetes/apiserver: pkg/admission/plugin/policy/mutating
 (compilation.go; patch/smd.go, json_patch.go), pkg/cel/mutation/dynamic/objects.go (names of types).
@@ -49,7 +49,7 @@ class MutationError(IronbellError):
 
 
 class PatchExpression(msgspec.Struct, frozen=True):
-    """What makes a configuration or a patch."""
+    """An expression that returns a configuration or a patch."""
 
     expression: str = ""
 
@@ -63,8 +63,8 @@ class Mutation(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def expression(self) -> str:
-        found = self.json_patch if self.patch_type == JSON_PATCH else self.apply_configuration
-        return found.expression if found is not None else ""
+        patch = self.json_patch if self.patch_type == JSON_PATCH else self.apply_configuration
+        return patch.expression if patch is not None else ""
 
 
 class MutatingSpec(AnyPolicySpec, frozen=True, rename="camel"):
@@ -75,11 +75,11 @@ class MutatingSpec(AnyPolicySpec, frozen=True, rename="camel"):
 
 
 class MutatingPolicy(AnyPolicy, frozen=True, eq=False):
-    """A mutating policy, ready to be asked."""
+    """A mutating policy, compiled."""
 
     mutations: tuple[tuple[Mutation, Expression], ...]
     reinvocable: bool
-    """Whether it is asked again where an object changed after it was."""
+    """Whether it runs again if a later plugin changed the object."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ def _read(name: str, body: bytes) -> MutatingPolicy:
         spec,
         compiled_conditions(spec, known),
         compiled_variables(spec, known),
-        tuple((one, compiled(one.expression, (*known, PATCH_TYPES))) for one in spec.mutations or ()),
+        tuple((mutation, compiled(mutation.expression, (*known, PATCH_TYPES))) for mutation in spec.mutations or ()),
         spec.reinvocation_policy == "IfNeeded",
     )
 
@@ -106,24 +106,24 @@ def mutated(mutation: Mutation, expression: Expression, values: Mapping[str, Any
     """A copy of `object` among the values with a mutation carried out, and defaults filled in.
 
     Raises:
-        MutationError: the expression fails, or what it makes cannot be put over the object.
-        ApiError: what is left is no object of its kind.
+        MutationError: the expression fails, or its result cannot be applied to the object.
+        ApiError: the result is not a valid object of its kind.
     """
     try:
-        made = expression(values)
+        result = expression(values)
     except IronbellError as error:
         raise MutationError(f"expression '{mutation.expression}' resulted in error: {error.message}") from error
-    patch = _patched if mutation.patch_type == JSON_PATCH else _applied
-    changed = patch(made, values["object"], info)
+    apply_patch = _patched if mutation.patch_type == JSON_PATCH else _applied
+    changed = apply_patch(result, values["object"], info)
     info.compiled.default(changed)
     return changed
 
 
-def _applied(made: Any, live: Object, info: ResourceInfo) -> Object:
-    if not isinstance(made, MessageValue):
-        raise MutationError(f"unsupported return type from ApplyConfiguration expression: {type_name(made)}")
-    _check_names(made)
-    config = {**_plain(made), "apiVersion": live["apiVersion"], "kind": live["kind"]}
+def _applied(patch: Any, live: Object, info: ResourceInfo) -> Object:
+    if not isinstance(patch, MessageValue):
+        raise MutationError(f"unsupported return type from ApplyConfiguration expression: {type_name(patch)}")
+    _check_names(patch)
+    config = {**_plain(patch), "apiVersion": live["apiVersion"], "kind": live["kind"]}
     schema = with_metadata(info.schema)
     why = "error applying patch: "
     faults = typed_faults(config, schema)
@@ -146,7 +146,7 @@ def _applied(made: Any, live: Object, info: ResourceInfo) -> Object:
 
 
 def _pieces(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """The paths of lists and maps that are owned as one piece: one that is set loses what is not said of it."""
+    """The paths of lists and maps that are atomic: a mutation that sets such a value replaces it as a whole."""
     if isinstance(value, dict):
         if is_atomic(schema, value):
             yield path
@@ -160,12 +160,12 @@ def _pieces(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
             yield from _pieces(item, item_schema(schema), f"{path}[{index}]")
 
 
-def _patched(made: Any, live: Object, info: ResourceInfo) -> Object:
-    operations = [_operation(one) for one in made]
+def _patched(patch: Any, live: Object, info: ResourceInfo) -> Object:
+    operations = [_operation(operation) for operation in patch]
     try:
         changed = apply_json_patch(_copy(live), operations)
     except ApiError as error:
-        why = _why(_copy(live), operations)
+        why = _missing_path(_copy(live), operations)
         if isinstance(error, TestFailed) and not why:
             return _copy(live)
         raise MutationError(f"JSON Patch: {why or error.message}") from error
@@ -177,8 +177,8 @@ def _patched(made: Any, live: Object, info: ResourceInfo) -> Object:
     return changed
 
 
-def _why(document: Object, operations: list[Object]) -> str:
-    """What the first operation that cannot be carried out lacks; empty where it lacks no path."""
+def _missing_path(document: Object, operations: list[Object]) -> str:
+    """The path that the first failing operation lacks; empty if it fails for another reason."""
     for operation in operations:
         try:
             document = apply_json_patch(document, [operation])
@@ -228,14 +228,14 @@ def _operation(patch: Any) -> Object:
     return operation
 
 
-def _check_names(made: MessageValue) -> None:
-    faults = list(_misnamed(made, made.type_name))
+def _check_names(patch: MessageValue) -> None:
+    faults = list(_misnamed(patch, patch.type_name))
     if faults:
         raise MutationError("type mismatch: " + "\n".join(faults))
 
 
 def _misnamed(value: Any, path: str) -> Iterator[str]:
-    """What says by its type's name that it is for another field than the one where it is."""
+    """The values whose type name is that of another field."""
     if isinstance(value, MessageValue):
         if value.type_name != path:
             yield (

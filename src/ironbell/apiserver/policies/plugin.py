@@ -1,4 +1,4 @@
-"""Validating policies as an admission plugin: which are asked about a request, and what follows.
+"""Validating policies as an admission plugin: their evaluation for a request, and rejections.
 
 Source: kubernetes/apiserver: pkg/admission/plugin/policy/validating/dispatcher.go.
 """
@@ -14,23 +14,22 @@ from ironbell.api.client import ApiError
 from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest
 from ironbell.apiserver.context import Context
-from ironbell.apiserver.notes import annotate
-from ironbell.apiserver.policies.evaluate import Failure, Verdict, evaluate
+from ironbell.apiserver.policies.evaluate import Evaluation, Failure, evaluate
 from ironbell.apiserver.policies.matching import Matcher, Misconfigured
 from ironbell.apiserver.policies.spec import VALIDATING, Binding, Policies, Policy
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.threads import evaluated
-from ironbell.apiserver.warnings import warn
+from ironbell.apiserver.warnings import annotate, warn
 from ironbell.apiserver.webhooks.review import shown_as
 from ironbell.codec import effort
 
 ALLOWANCE_S = 10.0
-"""Of processor time, for all expressions about one request: it holds where kube-apiserver's budgets say too little."""
+"""Limit of processor time, for all expressions about one request, where kube-apiserver's budgets are too wide."""
 _FAILURES = "validation.policy.admission.k8s.io/validation_failure"
 _CODES = {"Forbidden": 403, "RequestEntityTooLarge": 413}
 
 
-class _Question(msgspec.Struct, frozen=True):
+class _Call(msgspec.Struct, frozen=True):
     policy: Policy
     binding: Binding
     values: dict[str, Any]
@@ -64,42 +63,45 @@ class AdmissionPolicies:
         return self._matcher.concerns(self._policies, info)
 
     async def review(self, request: AdmissionRequest) -> None:
-        """Ask all policies in force.
+        """Evaluate all policies in force.
 
         Raises:
-            ApiError: one denies the request, or cannot be asked and must be; of several the first.
+            ApiError: a policy denies the request, or cannot be evaluated and does not ignore failures; the first of
+                several.
         """
-        found, faults = await self._matcher.invocations(self._policies, request)
+        invocations, faults = await self._matcher.invocations(self._policies, request)
         denials = [denial for fault in faults if (denial := _misconfigured(fault)) is not None]
-        questions = [
-            _Question(
-                one.policy, one.binding, self._matcher.values(request, await shown_as(one.info, request), one.params)
+        pending = [
+            _Call(
+                invocation.policy,
+                invocation.binding,
+                self._matcher.values(request, await shown_as(invocation.info, request), invocation.params),
             )
-            for one in found
+            for invocation in invocations
         ]
         failed: list[dict[str, Any]] = []
-        if questions:
-            verdicts = await evaluated(lambda: _verdicts(questions))
-            for question, verdict in zip(questions, verdicts, strict=True):
-                denials += _denials(question, verdict, failed)
+        if pending:
+            results = await evaluated(lambda: _evaluate_all(pending))
+            for call, result in zip(pending, results, strict=True):
+                denials += _denials(call, result, failed)
         if failed:
             annotate(_FAILURES, msgspec.json.encode(failed).decode())
         if denials:
-            raise _refusal(request, denials[0])
+            raise _rejection(request, denials[0])
 
 
-def _verdicts(questions: Sequence[_Question]) -> list[Verdict]:
+def _evaluate_all(calls: Sequence[_Call]) -> list[Evaluation]:
     with effort.limited(ALLOWANCE_S):
-        return [evaluate(question.policy, question.values) for question in questions]
+        return [evaluate(call.policy, call.values) for call in calls]
 
 
-def _denials(question: _Question, verdict: Verdict, failed: list[dict[str, Any]]) -> list[_Denial]:
-    """What follows from a policy's verdict; `failed` gets what the audit log is to have."""
-    policy, binding = question.policy, question.binding
+def _denials(call: _Call, result: Evaluation, failed: list[dict[str, Any]]) -> list[_Denial]:
+    """The denials that follow from an evaluation; `failed` gets the failures for the audit log."""
+    policy, binding = call.policy, call.binding
     actions = binding.spec.validation_actions
-    for key, value in verdict.annotations.items():
+    for key, value in result.annotations.items():
         annotate(key, value)
-    for failure in verdict.failures:
+    for failure in result.failures:
         if "Warn" in actions:
             place = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
             warn(f"Validation failed for {place}: {failure.message}")
@@ -110,7 +112,7 @@ def _denials(question: _Question, verdict: Verdict, failed: list[dict[str, Any]]
                     "expressionIndex": failure.index, "validationActions": actions,
                 }
             )  # fmt: skip
-    return [_Denial(policy.name, binding, failure) for failure in verdict.failures] if "Deny" in actions else []
+    return [_Denial(policy.name, binding, failure) for failure in result.failures] if "Deny" in actions else []
 
 
 def _misconfigured(fault: Misconfigured) -> _Denial | None:
@@ -119,7 +121,7 @@ def _misconfigured(fault: Misconfigured) -> _Denial | None:
     return _Denial(fault.policy.name, fault.binding, Failure(fault.message))
 
 
-def _refusal(request: AdmissionRequest, denial: _Denial) -> ApiError:
+def _rejection(request: AdmissionRequest, denial: _Denial) -> ApiError:
     error = status.forbidden(request.info, request.name, why=denial.message, causes=[{"message": denial.message}])
     reason = denial.failure.reason
     return ApiError(error.message, code=_CODES.get(reason, 422), reason=reason, details=error.details)

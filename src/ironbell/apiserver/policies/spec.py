@@ -1,6 +1,6 @@
 """Policies and their bindings as they are stored, with their expressions compiled, kept in step with the store.
 
-What all policies have is here, and what validating ones have; `mutations` has what is of mutating ones.
+This module has the fields of all policies and of validating ones; `mutations` has those of mutating ones.
 
 Source: kubernetes/api: admissionregistration/v1/types.go; kubernetes/apiserver: pkg/admission/plugin/policy/validating
 (plugin.go, compilation), pkg/admission/plugin/cel (variables).
@@ -29,13 +29,13 @@ Expression = Callable[[Mapping[str, Any]], Any]
 
 
 class NamedRule(HookRule, frozen=True, rename="camel"):
-    """Which requests a policy wants to see, perhaps for some names only."""
+    """Requests that a policy matches, perhaps with some names only."""
 
     resource_names: tuple[str, ...] | None = None
 
 
 class MatchResources(msgspec.Struct, frozen=True, rename="camel"):
-    """Which requests a policy or a binding is for."""
+    """Requests that a policy or a binding matches."""
 
     namespace_selector: LabelSelector = LabelSelector()
     object_selector: LabelSelector = LabelSelector()
@@ -52,7 +52,7 @@ class ParamKind(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Validation(msgspec.Struct, frozen=True, rename="camel"):
-    """What must hold, and what is said if it does not."""
+    """An expression that must hold, and the message if it does not."""
 
     expression: str
     message: str = ""
@@ -61,7 +61,7 @@ class Validation(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AuditAnnotation(msgspec.Struct, frozen=True, rename="camel"):
-    """What is noted in the audit log."""
+    """An annotation for the audit log."""
 
     key: str
     value_expression: str
@@ -75,7 +75,7 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class AnyPolicySpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What every policy's specification has."""
+    """Fields of every policy's specification."""
 
     param_kind: ParamKind | None = None
     match_constraints: MatchResources | None = None
@@ -92,7 +92,7 @@ class PolicySpec(AnyPolicySpec, frozen=True, rename="camel"):
 
 
 class ParamRef(msgspec.Struct, frozen=True, rename="camel"):
-    """Which parameters a binding uses."""
+    """Parameters of a binding."""
 
     name: str = ""
     namespace: str = ""
@@ -107,7 +107,7 @@ class BindingSpec(msgspec.Struct, frozen=True, rename="camel"):
     param_ref: ParamRef | None = None
     match_resources: MatchResources | None = None
     validation_actions: tuple[str, ...] = ()
-    """What follows from a validating policy's verdict."""
+    """Actions on a validating policy's failures."""
 
 
 class _StoredPolicy(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class AnyPolicy(msgspec.Struct, frozen=True, eq=False):
-    """What every policy has, ready to be asked."""
+    """A policy of any kind, compiled."""
 
     name: str
     spec: AnyPolicySpec
@@ -140,14 +140,14 @@ class AnyPolicy(msgspec.Struct, frozen=True, eq=False):
 
 
 class Policy(AnyPolicy, frozen=True, eq=False):
-    """A validating policy, ready to be asked."""
+    """A validating policy, compiled."""
 
     checks: tuple[Check, ...]
     annotations: tuple[tuple[str, Expression], ...]
 
 
 class Binding(msgspec.Struct, frozen=True, eq=False):
-    """What puts a policy into force."""
+    """An object that puts a policy into force."""
 
     name: str
     spec: BindingSpec
@@ -163,9 +163,9 @@ class PolicyKind(Generic[AnyPolicyT]):
     policies: str
     """The resource."""
     bindings: str
-    """The resource of what puts them into force."""
+    """The resource of their bindings."""
     read: Callable[[str, bytes], AnyPolicyT]
-    """A policy of its name and stored text, compiled; an expression that cannot be compiled fails when it is asked."""
+    """Reads a policy from its name and stored text; an expression that does not compile fails when it is evaluated."""
 
 
 class Policies(Generic[AnyPolicyT]):
@@ -178,15 +178,15 @@ class Policies(Generic[AnyPolicyT]):
         self.all: tuple[tuple[AnyPolicyT, tuple[Binding, ...]], ...] = ()
 
     def follow(self, store: Store) -> None:
-        """Read what is stored, and keep in step from now on."""
+        """Read the stored objects, and follow changes."""
         for resource in (self._kind.policies, self._kind.bindings):
             for entry in store.objects(resource).entries():
                 self._take(entry)
         self._order()
-        store.listen(self.note)
+        store.listen(self.apply)
 
-    def note(self, change: Change) -> None:
-        """Take in one change."""
+    def apply(self, change: Change) -> None:
+        """Apply one change."""
         entry = change.entry
         if entry.resource not in (self._kind.policies, self._kind.bindings):
             return
@@ -201,8 +201,8 @@ class Policies(Generic[AnyPolicyT]):
             if entry.resource == self._kind.policies:
                 self._policies[entry.name] = self._kind.read(entry.name, entry.body)
             else:
-                found = msgspec.json.decode(entry.body, type=_StoredBinding)
-                self._bindings[entry.name] = Binding(entry.name, found.spec)
+                binding = msgspec.json.decode(entry.body, type=_StoredBinding)
+                self._bindings[entry.name] = Binding(entry.name, binding.spec)
         except msgspec.MsgspecError as error:
             # stored by another release; writes are checked
             _log.warning("policy cannot be read and is not in force", resource=entry.resource, name=entry.name,
@@ -228,12 +228,12 @@ def read_policy(name: str, body: bytes) -> Policy:
         compiled_variables(spec, known),
         tuple(
             Check(
-                one, compiled(one.expression, known),
-                compiled(one.message_expression, known) if one.message_expression.strip() else None,
+                annotation, compiled(annotation.expression, known),
+                compiled(annotation.message_expression, known) if annotation.message_expression.strip() else None,
             )
-            for one in spec.validations or ()
+            for annotation in spec.validations or ()
         ),
-        tuple((one.key, compiled(one.value_expression, known)) for one in spec.audit_annotations or ()),
+        tuple((added.key, compiled(added.value_expression, known)) for added in spec.audit_annotations or ()),
     )  # fmt: skip
 
 
@@ -249,16 +249,16 @@ def known_names(*, has_params: bool, has_variables: bool) -> tuple[str, ...]:
 
 def compiled_conditions(spec: AnyPolicySpec, known: tuple[str, ...]) -> tuple[tuple[MatchCondition, Expression], ...]:
     """A policy's match conditions."""
-    return tuple((one, compiled(one.expression, known)) for one in spec.match_conditions or ())
+    return tuple((condition, compiled(condition.expression, known)) for condition in spec.match_conditions or ())
 
 
 def compiled_variables(spec: AnyPolicySpec, known: tuple[str, ...]) -> dict[str, Expression]:
     """A policy's variables, by their names."""
-    return {one.name: compiled(one.expression, known) for one in spec.variables or ()}
+    return {variable.name: compiled(variable.expression, known) for variable in spec.variables or ()}
 
 
 def compiled(expression: str, known: tuple[str, ...]) -> Expression:
-    """An expression; one that cannot be compiled fails when it is asked."""
+    """An expression; one that cannot be compiled fails when it is evaluated."""
     try:
         return compile_expression(expression, known)
     except CelSyntaxError as error:

@@ -1,4 +1,4 @@
-"""What makes validating policies and their bindings complete and valid.
+"""Defaults and validation of validating policies and their bindings.
 
 Source: kubernetes/kubernetes: pkg/apis/admissionregistration/v1/defaults.go, validation/validation.go.
 """

@@ -28,22 +28,22 @@ class Aggregation:
         self.work: Worklist[str] = Worklist("role aggregation", self._handle, width=1)
 
     def start(self) -> None:
-        """Look at what is stored, and follow changes."""
+        """Check the stored roles, and follow changes."""
         for entry in self._context.store.objects(CLUSTER_ROLES).entries():
-            self._look(entry)
-        self._context.store.listen(self._note)
+            self._check(entry)
+        self._context.store.listen(self._follow)
         self._again()
 
-    def _note(self, change: Change) -> None:
+    def _follow(self, change: Change) -> None:
         if change.entry.resource != CLUSTER_ROLES:
             return
         if change.deleted:
             self._collecting.discard(change.entry.name)
         else:
-            self._look(change.entry)
+            self._check(change.entry)
         self._again()
 
-    def _look(self, entry: Entry) -> None:
+    def _check(self, entry: Entry) -> None:
         if read_role(entry.body).aggregationRule is None:
             self._collecting.discard(entry.name)
         else:
@@ -79,9 +79,9 @@ class Aggregation:
 def collected(rule: AggregationRule, roles: Iterable[Entry]) -> list[PolicyRule]:
     """The rules of the roles that the selectors find, each once: by selector, then by the role's name."""
     candidates = sorted(roles, key=lambda entry: entry.name)
-    found: list[PolicyRule] = []
+    rules: list[PolicyRule] = []
     for selector in rule.clusterRoleSelectors or ():
         for entry in candidates:
             if selector.matches(entry.labels or {}):
-                found += (one for one in read_role(entry.body).rules or () if one not in found)
-    return found
+                rules += (candidate for candidate in read_role(entry.body).rules or () if candidate not in rules)
+    return rules

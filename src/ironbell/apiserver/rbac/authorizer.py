@@ -1,4 +1,4 @@
-"""Decisions by the roles that are stored, after those that the program itself has granted.
+"""Decisions by the stored roles, after the roles that the program itself grants.
 
 Source: kubernetes/kubernetes: plugin/pkg/auth/authorizer/rbac/rbac.go, pkg/registry/rbac/validation/rule.go.
 """
@@ -21,21 +21,21 @@ class RbacAuthorizer:
         self.granted = granted or RoleAuthorizer()
 
     def grant(self, role: Role, bindings: Iterable[Binding]) -> None:
-        """Add a role in memory with those who hold it."""
+        """Add a role in memory with its bindings."""
         self.granted.grant(role, bindings)
 
-    def decide(self, identity: Identity, wanted: Attributes) -> Decision:
-        found = self.granted.decide(identity, wanted)
-        if found.allowed:
-            return found
+    def decide(self, identity: Identity, attributes: Attributes) -> Decision:
+        decision = self.granted.decide(identity, attributes)
+        if decision.allowed:
+            return decision
         missing: list[str] = []
-        for grant in self.index.grants(identity, wanted.namespace):
+        for grant in self.index.grants(identity, attributes.namespace):
             rules = self.index.rules(grant.role, grant.namespace)
             if rules is None:
-                missing.append(_not_found(grant.role))
+                missing.append(_missing_role(grant.role))
                 continue
             for rule in rules:
-                if rule.allows(wanted):
+                if rule.allows(attributes):
                     return Decision(True, f"RBAC: allowed by {grant.source}")
         return Decision(False, _reason(missing))
 
@@ -45,11 +45,11 @@ class RbacAuthorizer:
             yield from self.index.rules(grant.role, grant.namespace) or ()
 
     def is_master(self, identity: Identity) -> bool:
-        """Whether an identity may do everything, whatever the roles say."""
+        """Return whether an identity may do everything, regardless of roles."""
         return MASTERS in identity.groups
 
 
-def _not_found(role: RoleRef) -> str:
+def _missing_role(role: RoleRef) -> str:
     return f'{role.kind.lower()}.rbac.authorization.k8s.io "{role.name}" not found'
 
 

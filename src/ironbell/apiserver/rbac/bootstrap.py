@@ -1,8 +1,8 @@
-"""Makes the default roles and bindings at start, and puts back what is missing of them.
+"""Creates the default roles and bindings at start, and restores missing rules and subjects.
 
-What administrators added to a default role stays; one whose annotation `autoupdate` says "false" stays as it is. Roles
-that the program holds in memory are shown as ClusterRoles of the same names; those are made equal to what the program
-says, since changing them changes nothing.
+Additions of administrators to a default role stay; a role with the annotation `autoupdate: "false"` stays unchanged.
+Roles that the program holds in memory are shown as ClusterRoles of the same names; these are reset at every start,
+since changing them has no effect.
 
 Source: kubernetes/component-helpers: auth/rbac/reconciliation.
 """
@@ -36,18 +36,18 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 async def bootstrap(context: Context, granted: RoleAuthorizer) -> None:
-    """Make what is missing; all writes go together."""
-    wanted = [(CLUSTER_ROLE_BINDINGS, _binding(one), False) for one in policy.BINDINGS]
-    wanted += [(ROLES if role.namespace else CLUSTER_ROLES, _role(role), False) for role in policy.ROLES]
-    wanted += [(CLUSTER_ROLES, value, True) for value in _process_roles(granted)]
-    wanted += [(CLUSTER_ROLE_BINDINGS, value, True) for value in _process_bindings(granted.bindings)]
-    await asyncio.gather(*(_ensure(context, resource, value, exact=exact) for resource, value, exact in wanted))
+    """Create the missing objects; all writes go together."""
+    expected = [(CLUSTER_ROLE_BINDINGS, _binding(binding), False) for binding in policy.BINDINGS]
+    expected += [(ROLES if role.namespace else CLUSTER_ROLES, _role(role), False) for role in policy.ROLES]
+    expected += [(CLUSTER_ROLES, value, True) for value in _process_roles(granted)]
+    expected += [(CLUSTER_ROLE_BINDINGS, value, True) for value in _process_bindings(granted.bindings)]
+    await asyncio.gather(*(_ensure(context, resource, value, exact=exact) for resource, value, exact in expected))
 
 
 def reconciled(existing: Object, expected: Object, *, exact: bool = False) -> Object | None:
-    """The object to write in place of `existing`; None if that will do.
+    """The object to write in place of `existing`; None if nothing has to change.
 
-    With `exact` the rules and subjects become those that are expected, else missing ones are added.
+    With `exact` the rules and subjects become the expected ones; otherwise missing ones are added.
     """
     meta = existing["metadata"]
     if (meta.get("annotations") or {}).get(AUTOUPDATE) == "false":
@@ -76,8 +76,10 @@ def _with_missing(field: str, existing: list[Object] | None, expected: list[Obje
 
 def _with_missing_selectors(existing: Object | None, expected: Object) -> Object:
     present = (existing or {}).get("clusterRoleSelectors") or []
-    wanted = expected["aggregationRule"]["clusterRoleSelectors"]
-    return {"clusterRoleSelectors": [*present, *(selector for selector in wanted if selector not in present)]}
+    expected_selectors = expected["aggregationRule"]["clusterRoleSelectors"]
+    return {
+        "clusterRoleSelectors": [*present, *(selector for selector in expected_selectors if selector not in present)]
+    }
 
 
 async def _ensure(context: Context, resource: str, value: Object, *, exact: bool) -> None:
@@ -93,7 +95,7 @@ async def _ensure(context: Context, resource: str, value: Object, *, exact: bool
         elif reconciled(entry.decode(), value, exact=exact) is not None:
             await update(context, request, lambda old, scratch: reconciled(scratch, value, exact=exact) or scratch)
     except (AlreadyExists, NotFound, Conflict):
-        return  # somebody else wrote it at this moment
+        return  # another writer changed it at this moment
 
 
 def _role(role: policy.DefaultRole) -> Object:

@@ -1,4 +1,4 @@
-"""Whether some rules allow all that others allow.
+"""Coverage of rules: whether some rules allow everything that others allow.
 
 Source: kubernetes/component-helpers: auth/rbac/validation/policy_comparator.go;
 kubernetes/kubernetes: pkg/registry/rbac/validation/policy_compact.go, pkg/apis/rbac/v1/evaluation_helpers.go.
@@ -13,9 +13,9 @@ from ironbell.apiserver.access.roles import Rule, url_covers
 from ironbell.apiserver.fielderrors import quoted
 
 
-def missing(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """What of `wanted` is not covered by `owned`, broken down to single verbs and resources."""
-    parts = (part for rule in wanted for part in _broken_down(rule))
+def missing(owned: Sequence[Rule], requested: Iterable[Rule]) -> list[Rule]:
+    """The rules of `requested` that `owned` does not cover, broken down to single verbs and resources."""
+    parts = (part for rule in requested for part in _broken_down(rule))
     return [part for part in parts if not any(_covers(rule, part) for rule in owned)]
 
 
@@ -57,7 +57,7 @@ def _broken_down(rule: Rule) -> Iterator[Rule]:
 
 
 def _covers(owned: Rule, part: Rule) -> bool:
-    """Whether one rule covers a part that has one verb and one resource or one path."""
+    """Return whether one rule covers a part that has one verb and one resource or one path."""
     if "*" not in owned.verbs and part.verbs[0] not in owned.verbs:
         return False
     if part.urls:

@@ -1,6 +1,7 @@
-"""Nobody gives away more than they hold: checked on every write of a role or a binding.
+"""Prevention of privilege escalation: every write of a role or a binding is checked against the writer's own rights.
 
-Who may `escalate` a role, or `bind` one, may write beyond what they hold; so may members of `system:masters`.
+A writer that may `escalate` a role, or `bind` one, may grant more than its own rights; so may members of
+`system:masters`.
 
 Source: kubernetes/kubernetes: pkg/registry/rbac/escalation_check.go, pkg/registry/rbac/*/policybased/storage.go.
 """
@@ -29,21 +30,21 @@ _COLLECTOR_FIELDS = ("ownerReferences", "finalizers", "managedFields")
 
 
 def is_guarded(info: ResourceInfo) -> bool:
-    """Whether writes to a resource give rights."""
+    """Return whether writes to a resource grant rights."""
     return info.group == GROUP and info.plural in (*_ROLES, *_BINDINGS)
 
 
 class EscalationGuard:
-    """An admission plugin that refuses to give what the writer does not hold."""
+    """An admission plugin that rejects grants of rights that the writer does not have."""
 
     def __init__(self, authorizer: RbacAuthorizer) -> None:
         self._authorizer = authorizer
 
     async def __call__(self, request: AdmissionRequest) -> None:
-        """Refuse an escalation.
+        """Reject an escalation.
 
         Raises:
-            Forbidden: the writer does not hold what the role allows.
+            Forbidden: the writer does not have all rights of the role.
             NotFound: the role that is bound does not exist.
         """
         new = request.new
@@ -59,12 +60,12 @@ class EscalationGuard:
             else:
                 self._check_binding(request, new)
         except msgspec.ValidationError:
-            return  # validation refuses it with better words
+            return  # validation rejects it with a better message
 
     def _may_escalate(self, request: AdmissionRequest) -> bool:
         name = "" if request.operation is Operation.CREATE else request.name
-        wanted = Attributes("escalate", GROUP, request.info.plural, request.namespace, name)
-        return self._authorizer.decide(request.identity, wanted).allowed
+        attributes = Attributes("escalate", GROUP, request.info.plural, request.namespace, name)
+        return self._authorizer.decide(request.identity, attributes).allowed
 
     def _check_role(self, request: AdmissionRequest, new: dict[str, Any]) -> None:
         owned = list(self._authorizer.rules(request.identity, request.namespace))
@@ -77,10 +78,10 @@ class EscalationGuard:
         role = msgspec.convert(new.get("roleRef") or {}, RoleRef)
         plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(role.kind)
         if plural is None or role.apiGroup not in ("", GROUP):
-            return  # validation refuses it
+            return  # validation rejects it
         namespace = request.namespace
-        wanted = Attributes("bind", GROUP, plural, namespace, role.name)
-        if self._authorizer.decide(request.identity, wanted).allowed:
+        attributes = Attributes("bind", GROUP, plural, namespace, role.name)
+        if self._authorizer.decide(request.identity, attributes).allowed:
             return
         rules = self._authorizer.index.rules(role, namespace)
         if rules is None:
@@ -88,8 +89,8 @@ class EscalationGuard:
             raise NotFound(f'{request.info.resource} "{role.name}" not found', details=details)
         self._require(request, list(self._authorizer.rules(request.identity, namespace)), rules)
 
-    def _require(self, request: AdmissionRequest, owned: Sequence[Rule], wanted: Sequence[Rule]) -> None:
-        lacking = missing(owned, wanted)
+    def _require(self, request: AdmissionRequest, owned: Sequence[Rule], requested: Sequence[Rule]) -> None:
+        lacking = missing(owned, requested)
         if lacking:
             raise status.forbidden(request.info, request.name, why=_message(request.identity, lacking))
 
@@ -106,7 +107,7 @@ def _aggregates(value: dict[str, Any] | None) -> bool:
 
 
 def _is_collectors_work(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    """Whether a write changes nothing but what the garbage collector needs to change."""
+    """Return whether a write changes only what the garbage collector needs to change."""
     return _without_collector_fields(new) == _without_collector_fields(old)
 
 

@@ -25,14 +25,14 @@ class Grant(msgspec.Struct, frozen=True):
     """One binding of one subject."""
 
     namespace: str
-    """Empty: everywhere."""
+    """Namespace of the grant; empty: everywhere."""
     name: str
     role: RoleRef
     subject: Subject
 
     @property
     def source(self) -> str:
-        """As the reason of a decision names it."""
+        """The reason of a decision."""
         kind = "RoleBinding" if self.namespace else "ClusterRoleBinding"
         place = f"{self.name}/{self.namespace}" if self.namespace else self.name
         held = self.subject.name
@@ -42,7 +42,7 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class RoleIndex:
-    """What the RBAC objects of a store say."""
+    """Index of a store's RBAC objects."""
 
     def __init__(self) -> None:
         self._rules: dict[tuple[str, Key], tuple[Rule, ...]] = {}
@@ -51,14 +51,14 @@ class RoleIndex:
         self._subjects: dict[tuple[str, Key], list[_Subject]] = {}
 
     def follow(self, store: Store) -> None:
-        """Read what is stored, and keep in step from now on."""
+        """Read the stored objects, and follow changes."""
         for resource in (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
             for entry in store.objects(resource).entries():
                 self._put(entry)
-        store.listen(self.note)
+        store.listen(self.apply)
 
-    def note(self, change: Change) -> None:
-        """Take in one change."""
+    def apply(self, change: Change) -> None:
+        """Apply one change."""
         entry = change.entry
         if not entry.resource.endswith(".rbac.authorization.k8s.io"):
             return
@@ -74,9 +74,9 @@ class RoleIndex:
         return self._rules.get((CLUSTER_ROLES, ("", role.name)))
 
     def grants(self, identity: Identity, namespace: str) -> Iterator[Grant]:
-        """The bindings of an identity that count in a namespace: those for everywhere first."""
+        """The bindings of an identity that apply in a namespace: those for everywhere first."""
         subjects = [(_USER, identity.user), *((_GROUP, group) for group in identity.groups)]
-        held = [found for subject in subjects if (found := self._grants.get(subject))]
+        held = [grants for subject in subjects if (grants := self._grants.get(subject))]
         for place in ("", namespace) if namespace else ("",):
             for by_place in held:
                 yield from by_place.get(place, {}).values()
@@ -114,7 +114,7 @@ class RoleIndex:
 
 @lru_cache(maxsize=512)
 def _rules(body: bytes) -> tuple[Rule, ...]:
-    """The rules of a stored role. Kept: all servers of a simulation begin with the same ones."""
+    """The rules of a stored role. Cached: all servers of a simulation begin with the same roles."""
     return tuple(rule.rule for rule in read_role(body).rules or ())
 
 

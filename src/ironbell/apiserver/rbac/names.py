@@ -1,4 +1,4 @@
-"""What the store and messages call the four kinds of RBAC."""
+"""Resources of the four kinds of RBAC, as the store and messages name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RBAC objects as values, read leniently: what another release stored must not stop the server.
+"""RBAC objects as values, read leniently: objects of another release must not stop the server.
 
 Source: kubernetes/api: rbac/v1/types.go.
 """
@@ -35,7 +35,7 @@ class PolicyRule(msgspec.Struct, frozen=True, gc=False):
 
 
 class RoleRef(msgspec.Struct, frozen=True, gc=False):
-    """Which role a binding gives."""
+    """The role of a binding."""
 
     kind: str = ""
     name: str = ""
@@ -43,7 +43,7 @@ class RoleRef(msgspec.Struct, frozen=True, gc=False):
 
 
 class Subject(msgspec.Struct, frozen=True, gc=False):
-    """Whom a binding gives it to."""
+    """A user, group or ServiceAccount that a binding grants its role to."""
 
     kind: str = ""
     name: str = ""
@@ -52,7 +52,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
 
 class AggregationRule(msgspec.Struct, frozen=True, gc=False):
-    """Which ClusterRoles another one collects."""
+    """Selectors of the ClusterRoles that a ClusterRole collects."""
 
     clusterRoleSelectors: tuple[LabelSelector, ...] | None = None  # noqa: N815
 
@@ -76,7 +76,7 @@ _BINDINGS = msgspec.json.Decoder(StoredBinding)
 
 
 def read_role(body: bytes) -> StoredRole:
-    """A role from its encoded form; one that cannot be read gives nothing."""
+    """A role from its encoded form; an unreadable one grants nothing."""
     try:
         return _ROLES.decode(body)
     except msgspec.MsgspecError:
@@ -84,7 +84,7 @@ def read_role(body: bytes) -> StoredRole:
 
 
 def read_binding(body: bytes) -> StoredBinding:
-    """A binding from its encoded form; one that cannot be read gives nothing."""
+    """A binding from its encoded form; an unreadable one grants nothing."""
     try:
         return _BINDINGS.decode(body)
     except msgspec.MsgspecError:
@@ -95,7 +95,7 @@ def rules_of(value: Mapping[str, Any]) -> list[Rule]:
     """The rules of a decoded Role or ClusterRole.
 
     Raises:
-        msgspec.ValidationError: they have another shape.
+        msgspec.ValidationError: the rules have another shape.
     """
     return [rule.rule for rule in msgspec.convert(value.get("rules") or [], list[PolicyRule])]
 

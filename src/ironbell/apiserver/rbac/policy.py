@@ -25,18 +25,18 @@ _CERTIFICATES = ("certificates.k8s.io",)
 
 
 class DefaultRole(msgspec.Struct, frozen=True):
-    """A ClusterRole (or, with a namespace, a Role) that is made and kept."""
+    """A ClusterRole (or, with a namespace, a Role) that the server creates and maintains."""
 
     name: str
     rules: tuple[Rule, ...] = ()
     aggregates: str = ""
-    """Collects the roles with the label `aggregate-to-` this; then it has no rules of its own."""
+    """The suffix of the label `aggregate-to-` of the roles that it collects; such a role has no rules of its own."""
     aggregated_to: str = ""
     namespace: str = ""
 
 
 class DefaultBinding(msgspec.Struct, frozen=True):
-    """A ClusterRoleBinding, by the name of its role, that is made and kept."""
+    """A ClusterRoleBinding, by the name of its role, that the server creates and maintains."""
 
     role: str
     groups: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What people who work in a namespace may do: the rules behind the roles `view` and `edit`.
+"""The rules of the roles `view` and `edit`, for users of a namespace.
 
 Source: kubernetes/kubernetes: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go (viewRules, editRules).
 """
@@ -62,7 +62,7 @@ VIEW = (
     Rule(_READ, ("networkpolicies", *_with("ingresses", "status")), _NETWORKING),
     Rule(_READ, (*_with("resourceclaims", "status"), "resourceclaimtemplates"), _RESOURCE),
 )  # fmt: skip
-"""Reading what holds no credentials."""
+"""Rules for reading, except credentials."""
 
 EDIT = (
     Rule(
@@ -106,4 +106,4 @@ EDIT = (
     Rule(_READ_WRITE, ("leases",), ("coordination.k8s.io",)),
     Rule(_WRITE, ("resourceclaims", "resourceclaimtemplates"), _RESOURCE),
 )  # fmt: skip
-"""Writing, and reading credentials."""
+"""Rules for writing, and for reading credentials."""

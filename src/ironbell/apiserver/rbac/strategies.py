@@ -1,4 +1,4 @@
-"""What makes RBAC objects valid.
+"""Validation of RBAC objects.
 
 Source: kubernetes/kubernetes: pkg/apis/rbac/validation/validation.go, pkg/apis/rbac/v1/defaults.go.
 """

@@ -1,7 +1,7 @@
-"""A schema made ready: what a write goes through, in this order: prune, default, validate.
+"""Compiled schemas: the steps of a write, in this order: prune, default, validate.
 
-Compiling happens once per resource version (at open, or when a CRD is committed); what is compiled is kept in
-closures, so that a write touches only what the schema says something about.
+Compiling happens once per resource version (at open, or when a CRD is committed); the result is kept in closures, so
+that a write touches only the values that the schema restricts.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema (pruning, defaulting, listtype, cel).
 """
@@ -17,26 +17,26 @@ from ironbell.apiserver.fielderrors import FieldError, invalid
 from ironbell.apiserver.schema.defaults import Default, compile_defaults
 from ironbell.apiserver.schema.prune import Prune, compile_prune
 from ironbell.apiserver.schema.ratchet import intolerable
-from ironbell.apiserver.schema.rules import EXHAUSTED, CheckRules, CompileRule, ask_rules, compile_rules
+from ironbell.apiserver.schema.rules import EXHAUSTED, CheckRules, CompileRule, check_rules, compile_rules
 from ironbell.apiserver.schema.validate import Check, compile_check
 from ironbell.codec import effort
 from ironbell.codec.effort import TooMuchEffort
 
 Decode = Callable[[Any, str, str], str]
-"""Gives the first misfit of a value as text, or nothing; takes the struct's name and the field's path."""
+"""Returns the first type error of a value as text, or empty; takes the struct's name and the field's path."""
 
 ALLOWANCE_S = 0.5
-"""Of processor time, for all patterns that one object is checked with."""
+"""Limit of processor time, for all patterns of one object's schema."""
 _BLOCKING = frozenset({
     "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid",
 })  # fmt: skip
-"""Faults after which rules cannot be asked."""
-_NOT_ASKED = (
+"""Kinds of errors after which rules cannot be evaluated."""
+_RULES_SKIPPED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
 _OF_PARTS = frozenset({"type", "description", "properties", "required", "x-kubernetes-validations"})
-"""What a schema of a whole object may have for its parts to be checked one by one."""
+"""Keywords of a whole object's schema that allow its parts to be checked one by one."""
 ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -52,11 +52,12 @@ class CompiledSchema(msgspec.Struct, frozen=True):
     """The schema, if faults that an object had already are tolerated."""
     _needed: frozenset[str] = frozenset()
     _check_parts: Check | None = None
-    """As `_check`, for an object that has all that is needed, without those of its parts that did not change; None
-    where the schema says more of the whole than what parts it has."""
+    """Like `_check`, for an object with all required fields, and only for its changed parts; None if the schema
+    restricts the whole object, too.
+    """
 
     def misfit(self, value: dict[str, Any]) -> str:
-        """Why an object cannot be decoded as its kind, or empty; only built-in kinds are typed so."""
+        """Return why an object cannot be decoded as its kind, or empty; only built-in kinds are typed so."""
         return self._decode(value, "", "") if self._decode is not None else ""
 
     @property
@@ -64,7 +65,7 @@ class CompiledSchema(msgspec.Struct, frozen=True):
         return self._default is not None
 
     def prune(self, value: dict[str, Any]) -> list[str]:
-        """Drop what the schema does not know, in place, and give the paths dropped."""
+        """Drop unknown fields, in place, and return their paths."""
         dropped: list[str] = []
         if self._prune is not None:
             self._prune(value, None, dropped)
@@ -76,7 +77,7 @@ class CompiledSchema(msgspec.Struct, frozen=True):
             self._default(value)
 
     def validate(self, value: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
-        """Faults of an object, without those that `old` had already; rules are asked unless its structure forbids."""
+        """Errors of an object, without those that `old` had already; rules are evaluated if its structure is valid."""
         errors: list[FieldError] = []
         try:
             with effort.limited(ALLOWANCE_S):
@@ -92,15 +93,16 @@ class CompiledSchema(msgspec.Struct, frozen=True):
             return errors
         if self._rules is not None:
             if any(error.kind in _BLOCKING for error in errors):
-                errors.append(invalid("<nil>", None, _NOT_ASKED))
+                errors.append(invalid("<nil>", None, _RULES_SKIPPED))
             else:
-                ask_rules(self._rules, value, old, errors)
+                check_rules(self._rules, value, old, errors)
         return errors
 
 
 def _changed(value: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    """The parts that are not as they were: faults in others would be tolerated, so nobody looks for them. Status and
-    spec are written apart, and each is most of an object."""
+    """The changed parts: errors in others would be tolerated, so they are not checked. Status and spec are written
+    separately, and each is most of an object.
+    """
     return {
         name: part
         for name, part in value.items()
@@ -117,7 +119,7 @@ def _check_of_parts(schema: Mapping[str, Any]) -> Check | None:
 def compile_schema(
     schema: Mapping[str, Any], *, compile_rule: CompileRule | None = None, ratchets: bool = True
 ) -> CompiledSchema:
-    """Compile the schema of a whole object; type and object metadata are kept whatever it says about them.
+    """Compile the schema of a whole object; type and object metadata are kept whatever the schema has for them.
 
     With `ratchets`, faults that an object had already are tolerated.
     """

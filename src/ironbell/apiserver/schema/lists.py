@@ -27,8 +27,8 @@ def compile_list(schema: Mapping[str, Any]) -> Check | None:
 
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
         if isinstance(value, list):
-            for one in checks:
-                one(value, path, errors)
+            for check_part in checks:
+                check_part(value, path, errors)
 
     return check
 
@@ -95,7 +95,7 @@ def _compile_map(schema: Mapping[str, Any]) -> Check | None:
 
 
 def _identity(value: Any) -> Any:
-    """Something hashable that is equal for equal JSON values (and differs for true and 1)."""
+    """A hashable value that is equal for equal JSON values (and differs for true and 1)."""
     if isinstance(value, (dict, list)):
         return msgspec.json.encode(value, order="sorted")
     return (isinstance(value, bool), value)

@@ -1,6 +1,6 @@
 """Pruning: fields that the schema does not know are dropped, and nulls where null is not allowed.
 
-A null in a field that is not nullable counts as absent, so that a default may take its place.
+A null in a field that is not nullable is treated as absent, so that a default may take its place.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema/pruning, pkg/apiserver/schema/defaulting/prune.go.
 """
@@ -53,19 +53,19 @@ def _prune_object(children: dict[str, tuple[Prune | None, bool]], keep: frozense
     def prune(value: Any, path: Path, dropped: list[str]) -> None:
         if not isinstance(value, dict):
             return
-        gone: list[str] = []
+        removed: list[str] = []
         for key, sub in value.items():
             child = lookup(key)
             if child is None:
                 if key not in keep:
-                    gone.append(key)
+                    removed.append(key)
                     dropped.append(render((path, key)))
             elif sub is None:
                 if not child[1]:
-                    gone.append(key)
+                    removed.append(key)
             elif child[0] is not None:
                 child[0](sub, (path, key), dropped)
-        for key in gone:
+        for key in removed:
             del value[key]
 
     return prune
@@ -77,14 +77,14 @@ def _prune_known(children: dict[str, tuple[Prune | None, bool]]) -> Prune:
     def prune(value: Any, path: Path, dropped: list[str]) -> None:
         if not isinstance(value, dict):
             return
-        gone: list[str] = []
+        removed: list[str] = []
         for key, sub in value.items():
             child, nullable = lookup(key, _NO_CHILD)
             if sub is None and not nullable:
-                gone.append(key)
+                removed.append(key)
             elif child is not None:
                 child(sub, (path, key), dropped)
-        for key in gone:
+        for key in removed:
             del value[key]
 
     return prune

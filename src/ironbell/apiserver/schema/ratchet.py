@@ -1,7 +1,7 @@
-"""Ratcheting: what was wrong before and did not change does not stop an update.
+"""Ratcheting: an error that existed before, in a value that did not change, does not stop an update.
 
 A schema may become stricter while objects exist. A fault is tolerated if the place that has it, or a place around it,
-is the same in the old object. Items of a map are found again by their keys; items of other lists only with their list.
+is the same in the old object. Items of a map are matched by their keys; items of other lists only with their list.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/validation/ratcheting.go; KEP-4008.
 """
@@ -23,19 +23,19 @@ _MISSING = object()
 def intolerable(
     errors: list[FieldError], schema: Mapping[str, Any], new: dict[str, Any], old: dict[str, Any]
 ) -> list[FieldError]:
-    """The faults that the update itself makes."""
+    """The errors that the update itself causes."""
     return [error for error in errors if not _is_unchanged(_place(error), schema, new, old)]
 
 
 def _place(error: FieldError) -> str:
     if error.field != _NO_FIELD:
         return error.field
-    found = _QUOTED.search(error.body)
-    return found[1] if found else ""
+    match_ = _QUOTED.search(error.body)
+    return match_[1] if match_ else ""
 
 
 def _is_unchanged(place: str, schema: Mapping[str, Any], new: Any, old: Any) -> bool:
-    """Whether the value at a place, or one around it, is the same in both."""
+    """Return whether the value at a place, or one around it, is the same in both."""
     while place:
         if isinstance(new, dict) and isinstance(old, dict):
             name = _longest(place, new)
@@ -44,14 +44,14 @@ def _is_unchanged(place: str, schema: Mapping[str, Any], new: Any, old: Any) -> 
             schema, new, old = _child(schema, name), new[name], old[name]
             place = place[len(name) :].removeprefix(".")
         elif isinstance(new, list) and isinstance(old, list):
-            found = _INDEX.match(place)
-            if found is None:
+            match_ = _INDEX.match(place)
+            if match_ is None:
                 return False
             keys = schema.get("x-kubernetes-list-map-keys") or ()
-            item = new[int(found[1])] if int(found[1]) < len(new) else _MISSING
+            item = new[int(match_[1])] if int(match_[1]) < len(new) else _MISSING
             old, new = _same_item(item, old, keys), item
             schema = schema.get("items") or {}
-            place = place[found.end() :].removeprefix(".")
+            place = place[match_.end() :].removeprefix(".")
         else:
             return False
         if new == old and type(new) is type(old):
@@ -60,20 +60,27 @@ def _is_unchanged(place: str, schema: Mapping[str, Any], new: Any, old: Any) -> 
 
 
 def _longest(place: str, value: dict[str, Any]) -> str:
-    """The key that a place begins with; keys may have dots in them."""
+    """The longest key that a place begins with; keys may have dots in them."""
     fitting = [key for key in value if place == key or place.startswith((f"{key}.", f"{key}["))]
     return max(fitting, key=len, default="")
 
 
 def _child(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = (schema.get("properties") or {}).get(name)
-    if found is None:
-        found = schema.get("additionalProperties")
-    return found if isinstance(found, Mapping) else {}
+    property_schema = (schema.get("properties") or {}).get(name)
+    if property_schema is None:
+        property_schema = schema.get("additionalProperties")
+    return property_schema if isinstance(property_schema, Mapping) else {}
 
 
 def _same_item(item: Any, old: list[Any], keys: Any) -> Any:
     if not keys or not isinstance(item, dict):
         return _MISSING
-    wanted = [item.get(key) for key in keys]
-    return next((one for one in old if isinstance(one, dict) and [one.get(key) for key in keys] == wanted), _MISSING)
+    key_values = [item.get(key) for key in keys]
+    return next(
+        (
+            candidate
+            for candidate in old
+            if isinstance(candidate, dict) and [candidate.get(key) for key in keys] == key_values
+        ),
+        _MISSING,
+    )

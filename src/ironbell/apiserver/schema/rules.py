@@ -1,7 +1,7 @@
-"""Validation rules (`x-kubernetes-validations`), asked once the structure is sound.
+"""Validation rules (`x-kubernetes-validations`), evaluated once the structure is valid.
 
-The language itself is not here: a callable compiles each rule once. Without one, rules are not asked. What they cost
-is taken from the budget around them (`codec.cel.costs.meter`).
+A callable compiles each rule once, in the language of `codec.cel`. Without one, rules are not evaluated. Their cost is
+taken from the budget around them (`codec.cel.costs.meter`).
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema/cel/validation.go (order, messages, what a value is
 compared with on update).
@@ -28,15 +28,15 @@ Rule = Callable[[Any, Any], Any]
 
 
 MAX_MESSAGE_BYTES = 5 * 1024
-"""Of what an expression gives as a message."""
+"""Limit of a message that an expression returns."""
 EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
 ALLOWANCE_S = 10.0
-"""Of processor time, for all rules about one object: it holds where kube-apiserver's budget says too little."""
+"""Limit of processor time, for all rules about one object, where kube-apiserver's budget is too wide."""
 _FAILURES = (IronbellError, ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class _Exhausted(Exception):  # noqa: N818 - what happened
-    """No further rule may be asked about an object, for what those before have cost; why was told."""
+    """The budget is exhausted: no further rule may be evaluated for an object. The error was reported."""
 
 
 class CompileRule(Protocol):
@@ -44,7 +44,7 @@ class CompileRule(Protocol):
 
     `gives` is the type that the expression must have.
 
-    The rule raises an error whose text says what failed when it cannot be evaluated.
+    A rule that cannot be evaluated raises an error with the cause.
     """
 
     def __call__(
@@ -70,14 +70,14 @@ class _Prepared(msgspec.Struct, frozen=True):
     needs_old: bool
     uses_old: bool
     mentions_old: bool
-    """In the rule or in its message. An old value that nobody asks for may be one that is not allowed any more."""
+    """Whether the rule or its message uses the old value. An unused old value may be one that is no longer allowed."""
     ratchets: bool
 
 
 def compile_rules(
     schema: Mapping[str, Any], compile_rule: CompileRule | None, *, ratchets: bool = True
 ) -> CheckRules | None:
-    """A closure that asks all rules of a schema's tree; None where there are none.
+    """A closure that evaluates all rules of a schema's tree; None where there are none.
 
     With `ratchets`, a value that breaks a rule is tolerated if it was stored already.
     """
@@ -96,20 +96,20 @@ def compile_rules(
             errors.append(invalid(render(path) or "<nil>", own[0].type, EXHAUSTED))
             raise _Exhausted
         for rule in own:
-            _ask(rule, value, old, path, errors)
+            _check_rule(rule, value, old, path, errors)
         if nested is not None:
             nested(value, old, path, errors)
 
     return check
 
 
-def ask_rules(check: CheckRules, value: Any, old: Any, errors: list[FieldError]) -> None:
-    """Add the faults of an object, with kube-apiserver's budget for all its rules."""
+def check_rules(check: CheckRules, value: Any, old: Any, errors: list[FieldError]) -> None:
+    """Add the errors of an object, with kube-apiserver's budget for all its rules."""
     try:
         with effort.limited(ALLOWANCE_S), budgeted(OBJECT_BUDGET):
             check(value, old, None, errors)
     except _Exhausted:
-        pass  # told
+        pass  # reported already
     except TooMuchEffort:
         errors.append(invalid("", "object", EXHAUSTED))
 
@@ -137,70 +137,72 @@ def _prepare(
     )
 
 
-def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
+def _check_rule(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
     if rule.needs_old and old is None:
         return
     where = render(path) + rule.field_path
     where = where.removeprefix(".") or "<nil>"
-    before = old if rule.mentions_old else None
-    place, told = render(path) or "<nil>", rule.message or rule.text
+    old_value = old if rule.mentions_old else None
+    place, description = render(path) or "<nil>", rule.message or rule.text
     try:
-        if rule.evaluate(value, before):
+        if rule.evaluate(value, old_value):
             return
     except OutOfBudget as error:
         errors.append(invalid(place, rule.type, EXHAUSTED))
         raise _Exhausted from error
     except CallLimitExceeded as error:
-        why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {told}"
+        why = (
+            f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {description}"
+        )
         errors.append(invalid(place, rule.type, why))
         raise _Exhausted from error
     except TooMuchEffort:
         raise
     except _FAILURES as error:
-        detail = f"{error} evaluating rule: {told}"
+        detail = f"{error} evaluating rule: {description}"
         if str(error).startswith("no such overload"):
             detail = f"'{error}': call arguments did not match a supported operator, function or macro signature for "
-            detail += f"rule: {told}"
+            detail += f"rule: {description}"
         errors.append(invalid(place, rule.type, detail))
         return
     is_tolerated = rule.ratchets and not rule.uses_old and old is not None and value == old
     try:
-        fault = _fault(rule.reason, where, value, _message(rule, value, before))
+        fault = _fault(rule.reason, where, value, _message(rule, value, old_value))
     except _Exhausted as error:
-        # What a message costs ends it all, also where the fault would be tolerated.
+        # A message that exceeds the budget ends the evaluation, even where the error would be tolerated.
         fault = invalid(where, rule.type, str(error))
-        _tell(fault, errors, is_tolerated=is_tolerated)
+        _report(fault, errors, is_tolerated=is_tolerated)
         raise
-    _tell(fault, errors, is_tolerated=is_tolerated)
+    _report(fault, errors, is_tolerated=is_tolerated)
 
 
-def _tell(fault: FieldError, errors: list[FieldError], *, is_tolerated: bool) -> None:
-    """What was stored already is tolerated, and told."""
+def _report(fault: FieldError, errors: list[FieldError], *, is_tolerated: bool) -> None:
+    """Report an error; one that was stored already is tolerated, with a warning."""
     if is_tolerated:
         warn(str(fault))
     else:
         errors.append(fault)
 
 
-def _message(rule: _Prepared, value: Any, before: Any) -> str:
-    """What is said of a value that breaks a rule.
+def _message(rule: _Prepared, value: Any, old_value: Any) -> str:
+    """The message about a value that breaks a rule.
 
     Raises:
-        _Exhausted: the expression that gives the message costs more than it may.
+        _Exhausted: the expression of the message exceeds the budget.
     """
     if rule.message_rule is not None:
         try:
-            composed = rule.message_rule(value, before)
+            composed = rule.message_rule(value, old_value)
         except OutOfBudget as error:
-            what = "messageExpression evaluation failed due to running out of cost budget"
-            raise _Exhausted(f"{what}, no further validation rules will be run") from error
+            cause = "messageExpression evaluation failed due to running out of cost budget"
+            raise _Exhausted(f"{cause}, no further validation rules will be run") from error
         except CallLimitExceeded as error:
-            what = "no further validation rules will be run due to call cost exceeds limit for messageExpression"
-            raise _Exhausted(f"{what}: {quoted(rule.message_text)}") from error
+            cause = "no further validation rules will be run due to call cost exceeds limit for messageExpression"
+            raise _Exhausted(f"{cause}: {quoted(rule.message_text)}") from error
         except TooMuchEffort:
             raise
         except _FAILURES:
-            composed = ""  # as if there were none
+            composed = ""  # as without an expression
         text = composed.strip() if isinstance(composed, str) else ""
         if text and "\n" not in text and len(text.encode()) <= MAX_MESSAGE_BYTES:
             return text
@@ -238,10 +240,10 @@ def _over_properties(children: dict[str, CheckRules]) -> CheckRules:
     def check(value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
         if not isinstance(value, dict):
             return
-        before = old if isinstance(old, dict) else {}
+        old_fields = old if isinstance(old, dict) else {}
         for name, child in children.items():
             if name in value:
-                child(value[name], before.get(name), (path, name), errors)
+                child(value[name], old_fields.get(name), (path, name), errors)
 
     return check
 
@@ -252,9 +254,9 @@ def _over_values(child: CheckRules | None) -> CheckRules | None:
 
     def check(value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
         if isinstance(value, dict):
-            before = old if isinstance(old, dict) else {}
+            old_values = old if isinstance(old, dict) else {}
             for key, sub in value.items():
-                child(sub, before.get(key), (path, MapKey(key)), errors)
+                child(sub, old_values.get(key), (path, MapKey(key)), errors)
 
     return check
 
@@ -273,9 +275,9 @@ def _over_items(child: CheckRules | None, keys: tuple[str, ...]) -> CheckRules |
     def check(value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
         if not isinstance(value, list):
             return
-        # Only items of maps can be found again in the old list.
-        before = {mark(item): item for item in old} if keys and isinstance(old, list) else {}
+        # Only items of maps can be matched with the old list.
+        old_items = {mark(item): item for item in old} if keys and isinstance(old, list) else {}
         for index, item in enumerate(value):
-            child(item, before.get(mark(item)), (path, index), errors)
+            child(item, old_items.get(mark(item)), (path, index), errors)
 
     return check

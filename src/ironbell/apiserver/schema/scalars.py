@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ironbell.apiserver.fielderrors import FieldError, invalid, not_supported, quoted, shown, too_long, type_invalid
+from ironbell.apiserver.fielderrors import (
+    FieldError,
+    invalid,
+    not_supported,
+    quoted,
+    too_long,
+    type_invalid,
+    value_text,
+)
 from ironbell.apiserver.schema.formats import format_check, integer_range
 from ironbell.apiserver.schema.paths import Path, render
 from ironbell.codec.re2 import compile_pattern
@@ -16,8 +24,8 @@ from ironbell.codec.re2 import compile_pattern
 Check = Callable[[Any, Path, list[FieldError]], None]
 
 _SHORT, _KEPT = 100, 256
-"""Of strings that were found good for a field: a write shows all names, reasons and times of an object again, and most
-have been looked at before."""
+"""Limits of the cache of valid strings: a write repeats all names, reasons and times of an object, and most have been
+checked before."""
 
 
 def compile_enum(schema: Mapping[str, Any]) -> Check | None:
@@ -46,14 +54,14 @@ def compile_string(schema: Mapping[str, Any]) -> Check | None:
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
         if value.__class__ is not str or value in good:
             return
-        before = len(errors)
-        for one in checks:
-            one(value, path, errors)
-            if len(errors) > before:
+        count = len(errors)
+        for check_part in checks:
+            check_part(value, path, errors)
+            if len(errors) > count:
                 break
         if form is not None:
             form(value, path, errors)
-        if len(errors) == before and len(value) <= _SHORT:
+        if len(errors) == count and len(value) <= _SHORT:
             if len(good) >= _KEPT:
                 good.clear()
             good.add(value)
@@ -122,14 +130,14 @@ def compile_number(schema: Mapping[str, Any]) -> Check | None:
         return None
 
     def faults(value: Any) -> list[str]:
-        found: list[str] = []
+        problems: list[str] = []
         if least is not None and (value < least or (above and value == least)):
-            found.append(f"greater than {'' if above else 'or equal to '}{shown(least)}")
+            problems.append(f"greater than {'' if above else 'or equal to '}{value_text(least)}")
         if most is not None and (value > most or (below and value == most)):
-            found.append(f"less than {'' if below else 'or equal to '}{shown(most)}")
+            problems.append(f"less than {'' if below else 'or equal to '}{value_text(most)}")
         if factor and value % factor:
-            found.append(f"a multiple of {shown(factor)}")
-        return found
+            problems.append(f"a multiple of {value_text(factor)}")
+        return problems
 
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -1,7 +1,6 @@
 """The schema of one resource version, read and compiled when it is first needed.
 
-Most kinds that are served are never touched: a server starts quickly and stays small only if it does not prepare for
-them.
+Most served kinds are never used: a server starts quickly and stays small only if it does not compile their schemas.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ class Shape:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """OpenAPI v3 schema with everything in place."""
+        """OpenAPI v3 schema with all references resolved."""
         return self._load()
 
     @cached_property
     def compiled(self) -> CompiledSchema:
-        """What a write goes through."""
+        """The compiled schema."""
         return self._prepare(self.schema)
 
 
 def plain_shape(schema: dict[str, Any]) -> Shape:
-    """The shape of a schema that is at hand."""
+    """The shape of a schema that is in memory."""
     return Shape(lambda: schema)

@@ -53,18 +53,18 @@ def compile_check(schema: Mapping[str, Any]) -> Check | None:
 
 def _typed(schema: Mapping[str, Any], checks: list[Check]) -> Check | None:
     name = "" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "")
-    wanted = (int, str) if schema.get("x-kubernetes-int-or-string") else _PYTHON_TYPES.get(name, ())
+    expected = (int, str) if schema.get("x-kubernetes-int-or-string") else _PYTHON_TYPES.get(name, ())
     nullable = bool(schema.get("nullable"))
-    if not wanted and not checks:
+    if not expected and not checks:
         return None
     first, rest = (checks[0] if checks else None), tuple(checks[1:])
-    integral = int in wanted and float not in wanted
+    integral = int in expected and float not in expected
     enumerated = compile_enum(schema)
-    label = name or ("integer,string" if wanted else "")
+    label = name or ("integer,string" if expected else "")
 
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
         kind = type(value)
-        if wanted and kind not in wanted:
+        if expected and kind not in expected:
             if value is None and nullable:
                 return
             if not (kind is float and integral and value.is_integer()):
@@ -81,9 +81,9 @@ def _typed(schema: Mapping[str, Any], checks: list[Check]) -> Check | None:
 
 
 def _wrong_type(value: Any, label: str, path: Path, errors: list[FieldError]) -> None:
-    found = _TYPE_NAMES.get(type(value), "null")
+    actual = _TYPE_NAMES.get(type(value), "null")
     where = render(path)
-    errors.append(type_invalid(where, found, f'{where} in body must be of type {label}: "{found}"'))
+    errors.append(type_invalid(where, actual, f'{where} in body must be of type {label}: "{actual}"'))
 
 
 def _compile_items(schema: Mapping[str, Any]) -> Check | None:
@@ -182,7 +182,7 @@ def _compile_embedded(schema: Mapping[str, Any]) -> Check | None:
 
 
 def check_resource_types(value: Mapping[str, Any]) -> list[FieldError]:
-    """The types of what every object has at its top, which schemas say nothing about."""
+    """Errors in the types of the fields that every object has at its top, which schemas leave out."""
     return [
         type_invalid(name, _TYPE_NAMES.get(type(value[name]), "null"), f"{name} in body must be of type string")
         for name in ("apiVersion", "kind")

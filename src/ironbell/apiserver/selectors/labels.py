@@ -23,7 +23,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
     values: tuple[str, ...] | None = None
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy it."""
+        """Return whether labels satisfy it."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in (self.values or ())
@@ -45,16 +45,20 @@ class LabelSelector(msgspec.Struct, frozen=True, gc=False):
         return not self.matchLabels and not self.matchExpressions
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy all of it."""
+        """Return whether labels satisfy all of it."""
         if any(labels.get(name) != value for name, value in (self.matchLabels or {}).items()):
             return False
-        return all(one.holds(labels) for one in self.matchExpressions or ())
+        return all(requirement.holds(labels) for requirement in self.matchExpressions or ())
 
 
 def selector_faults(selector: Any, path: str) -> Iterator[FieldError]:
     """Faults of a selector that has its schema's shape."""
-    for index, one in enumerate((selector or {}).get("matchExpressions") or ()):
-        where, operator, values = f"{path}.matchExpressions[{index}]", one.get("operator", ""), one.get("values")
+    for index, requirement in enumerate((selector or {}).get("matchExpressions") or ()):
+        where, operator, values = (
+            f"{path}.matchExpressions[{index}]",
+            requirement.get("operator", ""),
+            requirement.get("values"),
+        )
         if operator not in _OPERATORS:
             yield invalid(f"{where}.operator", operator, "not a valid selector operator")
         elif operator in ("In", "NotIn") and not values:

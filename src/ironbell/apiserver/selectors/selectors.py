@@ -1,4 +1,4 @@
-"""Label and field selectors: parsed once, asked for every object.
+"""Label and field selectors: parsed once, evaluated for every object.
 
 Source: kubernetes/apimachinery: pkg/labels/selector.go, pkg/fields/selector.go.
 """
@@ -23,17 +23,17 @@ def parse_fields(text: str) -> list[tuple[str, bool, str]]:
     """A field selector as (label, whether equal, value) parts.
 
     Raises:
-        BadRequest: the text is no field selector.
+        BadRequest: the text is not a field selector.
     """
     parts: list[tuple[str, bool, str]] = []
     if not text:
         return parts
     for term in filter(None, re.split(r"(?<!\\),", text)):
-        found = re.fullmatch(r"([^=!]+?)(!=|==|=)(.*)", term, re.DOTALL)
-        if found is None:
+        match_ = re.fullmatch(r"([^=!]+?)(!=|==|=)(.*)", term, re.DOTALL)
+        if match_ is None:
             raise BadRequest(f"invalid selector: '{text}'; can't understand '{term}'")
-        value = re.sub(r"\\([\\,=])", r"\1", found[3])
-        parts.append((found[1].strip(), found[2] != "!=", value))
+        value = re.sub(r"\\([\\,=])", r"\1", match_[3])
+        parts.append((match_[1].strip(), match_[2] != "!=", value))
     return parts
 
 

@@ -24,7 +24,7 @@ def parse_labels(text: str) -> LabelMatch | None:
     """A label selector as a predicate over labels; None for the empty one, which matches everything.
 
     Raises:
-        BadRequest: the text is no label selector.
+        BadRequest: the text is not a label selector.
     """
     if len(text) > _MAX_TEXT:
         raise BadRequest(f"the label selector is longer than {_MAX_TEXT} characters")
@@ -40,7 +40,7 @@ class _Parser:
     """One pass over the tokens of a selector; the empty one stands for the end."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = [found["sign"] or found["word"] or "" for found in _TOKEN.finditer(text)]
+        self._tokens = [token["sign"] or token["word"] or "" for token in _TOKEN.finditer(text)]
         self._position = 0
 
     def _peek(self) -> str:

@@ -1,6 +1,6 @@
-"""Copies of a database that may be in use: taken, looked through, and made ready to take its place.
+"""Copies of a database that may be in use: created, checked, and prepared to replace it.
 
-A copy shows the database at one revision, however much is written meanwhile: it is read in one transaction. It is a
+A copy has the database at one revision, regardless of concurrent writes: it is read in one transaction. It is a
 single file without a write-ahead log.
 
 Source: sqlite.org/backup.html; etcd-io/etcd: etcdutl/snapshot (the revision is moved on when a snapshot is restored).
@@ -23,7 +23,7 @@ from ironbell.apiserver.store.keys import Keyring
 from ironbell.apiserver.store.log import Row, StorageError
 
 Progress = Callable[[int, int], None]
-"""Called with how much is done and how much there is."""
+"""Called with the completed amount and the total."""
 _PAGES, _ROWS = 512, 1024
 _OBJECTS = """
 SELECT count(*) FROM (
@@ -34,7 +34,7 @@ SELECT count(*) FROM (
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a database holds."""
+    """Contents of a database."""
 
     schema: int
     revision: int
@@ -45,20 +45,21 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What looking through a database found."""
+    """Result of checking a database."""
 
     facts: Facts
     rows: int
     locked: int
-    """Rows that could not be read for want of a key."""
+    """Rows that could not be read because their key is missing."""
     problems: tuple[str, ...]
 
 
 def copy_database(source: Path, target: Path, progress: Progress) -> Facts:
-    """Copy a database as it is now to a file that is not there yet.
+    """Copy the current state of a database to a new file.
 
     Raises:
-        StorageError: there is none, it is not of this program's schema, or one of the two cannot be read or written.
+        StorageError: the database does not exist, is not of this program's schema, or one of the two files cannot be
+            read or written.
     """
     try:
         with _reading(source) as connection, _connected(target, apsw.SQLITE_OPEN_READWRITE | _CREATE) as copy:
@@ -75,10 +76,10 @@ def copy_database(source: Path, target: Path, progress: Progress) -> Facts:
 
 
 def check_database(path: Path, keys: Keyring | None, progress: Progress) -> Finding:
-    """Look through a whole database: structure, every row, every body that can be read with these keys.
+    """Check a whole database: structure, every row, every body that can be read with these keys.
 
     Raises:
-        StorageError: there is none, it is not of this program's schema, or it cannot be read at all.
+        StorageError: the database does not exist, is not of this program's schema, or cannot be read at all.
     """
     envelope, problems = Envelope(keys), []
     try:
@@ -105,12 +106,12 @@ def check_database(path: Path, keys: Keyring | None, progress: Progress) -> Find
 
 
 def move_revision_on(path: Path, by: int) -> int:
-    """Let a closed database go on at a revision so much later, and give that. Its history before that is given up:
-    whoever watches from an earlier revision, or from one that was given out after the copy was taken, is told that it
-    is too old, and lists anew.
+    """Advance the revision of a closed database, and return it. The history before it is dropped: a client that watches
+    from an earlier revision, or from one that was issued after the copy, gets the error that it is too old, and lists
+    again.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the database cannot be written.
     """
     try:
         with _connected(path, apsw.SQLITE_OPEN_READWRITE) as connection:
@@ -137,7 +138,7 @@ def _connected(path: Path, flags: int) -> Iterator[apsw.Connection]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[apsw.Connection]:
-    """A connection that sees one state of a database and changes nothing."""
+    """A connection that sees one state of a database, read only."""
     if not path.is_file() or not path.stat().st_size:
         raise StorageError(f"there is no database {path}: name the data folder of a site")
     with _connected(path, apsw.SQLITE_OPEN_READONLY) as connection:

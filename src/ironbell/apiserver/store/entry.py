@@ -13,7 +13,7 @@ MAX_OBJECT_BYTES = 3 << 19
 
 
 class TooLarge(ApiError):  # noqa: N818 - as the API's reason
-    """An object is larger than what is stored."""
+    """An object is larger than the limit."""
 
     code, reason = 413, "RequestEntityTooLarge"
 
@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """An object as stored. Never changed: a write makes a new one."""
+    """An object as stored. Immutable: a write creates a new entry."""
 
     resource: str
     """`plural.group`."""
@@ -46,7 +46,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         return self.key[1]
 
     def decode(self) -> dict[str, Any]:
-        """The object as plain data, fresh for every call."""
+        """The object as plain data, decoded again by every call."""
         decoded: dict[str, Any] = msgspec.json.decode(self.body)
         return decoded
 
@@ -70,7 +70,7 @@ _HEADERS = msgspec.json.Decoder(_Header)
 
 
 def read_entry(resource: str, key: Key, version: int, *, body: bytes) -> Entry:
-    """An entry from its encoded form, as the log gives it back."""
+    """An entry from its encoded form in the log."""
     meta = _HEADERS.decode(body).metadata
     return Entry(
         resource,
@@ -84,7 +84,7 @@ def read_entry(resource: str, key: Key, version: int, *, body: bytes) -> Entry:
     )
 
 
-def make_entry(resource: str, key: Key, version: int, *, value: dict[str, Any]) -> Entry:
+def new_entry(resource: str, key: Key, version: int, *, value: dict[str, Any]) -> Entry:
     """An entry for an object that has just been decided on; its resourceVersion is set to `version`."""
     meta = value["metadata"]
     meta["resourceVersion"] = str(version)
@@ -102,8 +102,8 @@ def make_entry(resource: str, key: Key, version: int, *, value: dict[str, Any]) 
 
 
 def require_size(entry: Entry) -> None:
-    """Refuse what etcd would not store. JSON's escapes do not count: there they are no bytes either. What is being
-    deleted may always be written, or it could never be.
+    """Reject an object that etcd would not store. JSON's escapes are not counted, because etcd's encoding has none. An
+    object that is being deleted may always be written, or it could never be removed.
 
     Raises:
         TooLarge: the object is larger.
@@ -119,10 +119,10 @@ def require_size(entry: Entry) -> None:
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One committed write: what watches and indexes hear of."""
+    """One committed write, which watches and indexes receive."""
 
     entry: Entry
     """The new object; for a deletion its last state, under the version of the deletion."""
     previous: Entry | None
-    """What it replaced; None if it is new."""
+    """The replaced entry; None for a new object."""
     deleted: bool = False

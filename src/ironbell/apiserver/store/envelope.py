@@ -1,12 +1,14 @@
-"""How the body of a row lies on disk: with a checksum, or, where the object is a secret, encrypted.
+"""Encoding of a row's body on disk: with a checksum, or, for a Secret, encrypted.
 
     0x01  CRC-32 (4 bytes)  JSON
     0x02  key id (8 bytes)  nonce (12 bytes)  AES-256-GCM of the JSON
 
-Both cover everything else in the row as well, so that a row whose body was exchanged for that of another, or of another
-revision, is found when it is read. Objects are plain in memory; what is here runs in the thread that writes or reads.
+Both cover everything else in the row as well, so that a body that was exchanged for that of another row, or of another
+revision, is detected when it is read. Objects are plain in memory; this module runs in the thread that writes or
+reads.
 
-Failure modes: `DamagedRow` when a body is not what was written; `MissingKey` when it was encrypted with another key.
+Failure modes: `DamagedRow` when a body differs from the written one; `MissingKey` when it was encrypted with another
+key.
 
 Source: kubernetes/apiserver: pkg/storage/value/encrypt/aes (the key's name as a prefix, the path as associated data).
 """
@@ -29,7 +31,7 @@ _CRC_BYTES, _NONCE_BYTES = 4, 12
 
 
 class DamagedRow(StorageError):  # noqa: N818 - says what the row is
-    """A stored body is not what was written."""
+    """A stored body differs from the written one."""
 
     reason = "DatabaseDamaged"
 
@@ -50,17 +52,17 @@ class Envelope:
         """The body as it is written."""
         if self._keys is None or row.resource not in ENCRYPTED:
             return _PLAIN + zlib.crc32(row.body, zlib.crc32(_facts(row))).to_bytes(_CRC_BYTES, "big") + row.body
-        key = self._keys.first
-        # The system's randomness and never the injected one: a nonce that comes twice would give the key away.
+        key = self._keys.primary
+        # The system's randomness and never the injected one: a repeated nonce would reveal the key.
         nonce = os.urandom(_NONCE_BYTES)
         return _SEALED + key.id + nonce + key.cipher.encrypt(nonce, row.body, _facts(row))
 
     def unwrap(self, row: Row) -> Row:
-        """The row with its body as it was given, from one with its body as it was written.
+        """The row with its plain body, from one with its encoded body.
 
         Raises:
-            DamagedRow: it is something else.
-            MissingKey: it was encrypted with a key that is not here.
+            DamagedRow: the body differs from the written one.
+            MissingKey: the body was encrypted with an unknown key.
         """
         kind = row.body[:1]
         if kind == _PLAIN:
@@ -79,7 +81,7 @@ class Envelope:
         key_id, nonce, sealed = row.body[1:start], row.body[start:end], row.body[end:]
         key = self._keys.find(key_id) if self._keys is not None else None
         if key is None:
-            raise MissingKey(f"{_place(row)} is encrypted with the key {key_id.hex()}, which is not there")
+            raise MissingKey(f"{_place(row)} is encrypted with the key {key_id.hex()}, which is missing")
         try:
             return key.cipher.decrypt(nonce, sealed, _facts(row))
         except (InvalidTag, ValueError) as error:
@@ -87,7 +89,7 @@ class Envelope:
 
 
 def _facts(row: Row) -> bytes:
-    """What a body belongs to. No part of it can hold a zero byte, so that no two rows have the same."""
+    """The row's other columns, which its body is bound to; none can hold a zero byte, so they are unique to the row."""
     return f"{row.revision}\0{row.resource}\0{row.namespace}\0{row.name}\0{row.previous}\0{int(row.deleted)}\0".encode()
 
 

@@ -1,4 +1,4 @@
-"""What SQLite reports, in words for whoever has to act."""
+"""Errors of SQLite as messages with their cause and remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST_BYTES = 64 << 10
 
 
 def cannot_open(path: Path, error: Exception) -> StorageError:
-    """Why a database cannot be served, with what to do about it. Nothing has been changed."""
+    """The error for a database that cannot be served, with the remedy. Nothing has been changed."""
     if isinstance(error, apsw.NotADBError | apsw.CorruptError | UnicodeDecodeError | DamagedRow):
         return damaged(path, str(error))
     if isinstance(error, StorageError):
@@ -24,43 +24,43 @@ def cannot_open(path: Path, error: Exception) -> StorageError:
 
 
 def damaged(path: Path, why: str) -> StorageError:
-    """A database that is not what was written. Nothing has been changed."""
+    """The error for a damaged database. Nothing has been changed."""
     return StorageError(
-        f"the database {path} is damaged: {why}. It was left as it is. `ironbell storage check --data-dir "
-        f"{path.parent}` tells more; `ironbell restore BACKUP --data-dir {path.parent} --force` puts a backup in its "
-        "place and keeps the damaged files aside",
+        f"the database {path} is damaged: {why}. It was not changed. `ironbell storage check --data-dir "
+        f"{path.parent}` shows details. `ironbell restore BACKUP --data-dir {path.parent} --force` replaces it by a "
+        "backup, and keeps the damaged files",
         reason="DatabaseDamaged",
     )
 
 
 def cannot_write(path: Path, error: Exception) -> StorageError:
-    """Why a write was not stored."""
+    """The error for a write that was not stored."""
     return StorageError(f"the database cannot be written: {_cause(path, error)}")
 
 
 def cannot_read(path: Path, error: Exception) -> StorageError:
-    """Why something cannot be read."""
+    """The error for a failed read."""
     return StorageError(f"the database {path} cannot be read: {_cause(path, error)}")
 
 
 def _cause(path: Path, error: Exception) -> str:
     folder = path.parent
-    is_refused = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
-    if isinstance(error, apsw.FullError) or is_refused or (isinstance(error, apsw.IOError) and is_full(folder)):
+    is_out_of_space = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    if isinstance(error, apsw.FullError) or is_out_of_space or (isinstance(error, apsw.IOError) and is_full(folder)):
         return f"the disk is full; make room in {folder}. Nothing was lost, and writes go on by themselves then"
     if isinstance(error, apsw.ReadOnlyError):
-        return f"{folder} is read-only; the kernel's log says why if that was not intended"
+        return f"{folder} is read-only; if that was not intended, find the cause in the kernel's log"
     if isinstance(error, apsw.IOError):
-        return f"{error} in {folder}; the kernel's log and the limits of file sizes and quotas say why"
+        return f"{error} in {folder}; find the cause in the kernel's log and in the limits of file sizes and quotas"
     if isinstance(error, apsw.CantOpenError):
         return f"{error}; see whether {folder} exists and may be written"
     return str(error) or type(error).__name__
 
 
 def is_full(folder: Path) -> bool:
-    """Whether a folder's disk has no room, which SQLite tells as an I/O error where it extends a file that it maps."""
+    """Return whether a folder's disk is full, which SQLite reports as an I/O error where it extends a mapped file."""
     try:
-        found = os.statvfs(folder)
+        statistics = os.statvfs(folder)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < _LEAST_BYTES
+    return statistics.f_bavail * statistics.f_frsize < _LEAST_BYTES

@@ -1,11 +1,11 @@
-"""Finding out before the first write that files of a database were lost.
+"""Checks before the first write that no file of a database was lost.
 
-SQLite takes a missing file for a new database and ends its write-ahead log at the first frame that does not fit, both
-without a word. Either would take back writes that had been acknowledged. Therefore:
+SQLite treats a missing file as a new database and ends its write-ahead log at the first frame that does not fit, both
+silently. Either would lose acknowledged writes. Therefore:
 
-- The lock file, which stays, says that there was a database.
-- The database says while it is in use that its log must be there: the mark reaches the database itself only after the
-  log has bytes, and is taken back before the log is removed.
+- The lock file, which stays, records that a database existed.
+- The database records while it is in use that its log must exist: the mark reaches the database itself only after the
+  log has bytes, and is cleared before the log is removed.
 - What lies in the log behind the last frame that SQLite accepts must not hold a commit that another frame follows, of
   the same log and chained to it by its checksum: a loss of power cuts off the last commit at most, because each is on
   disk before the next begins. What commits that failed have left behind does not follow from each other.
@@ -23,7 +23,7 @@ from pathlib import Path
 from ironbell.apiserver.store.faults import damaged
 from ironbell.apiserver.store.log import StorageError
 
-_MADE = b"there is a database beside this file\n"
+_CREATED = b"there is a database beside this file\n"
 _WAL_HEAD, _FRAME_HEAD = 32, 24
 
 
@@ -40,14 +40,14 @@ def lock_of(path: Path) -> Path:
 
 
 def reserve_index(path: Path) -> int:
-    """Take the room that the index of the log (`-shm`) may ever need; gives a handle to be kept open as long as SQLite
-    has the file: closing it would take SQLite's locks away.
+    """Reserve the space that the index of the log (`-shm`) may ever need; returns a handle to keep open as long as
+    SQLite has the file: closing it would release SQLite's locks.
 
-    SQLite lets the index grow after a commit is in the log. Were there no room then, a write would be refused as not
-    stored, and be there after the next start.
+    SQLite lets the index grow after a commit is in the log. Without space at that point, a write would be rejected as
+    not stored, and exist after the next start.
 
     Raises:
-        OSError: there is no room.
+        OSError: the disk is full.
     """
     handle = os.open(path.with_name(path.name + "-shm"), os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -59,7 +59,7 @@ def reserve_index(path: Path) -> int:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file; zero where there is none."""
+    """Size of a file in bytes; zero if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -67,12 +67,12 @@ def size_of(path: Path) -> int:
 
 
 def hold(path: Path) -> int:
-    """Keep other processes from a database as long as the handle that is given is open.
+    """Lock a database against other processes as long as the returned handle is open.
 
     The lock is on a file beside it: SQLite's own locks on the database would be lost when that handle is closed.
 
     Raises:
-        StorageError: another process holds it, or the folder cannot be written.
+        StorageError: another process holds the lock, or the folder cannot be written.
     """
     try:
         handle = os.open(lock_of(path), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -87,7 +87,7 @@ def hold(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether another process holds a database at this moment."""
+    """Return whether another process holds a database at this moment."""
     try:
         handle = os.open(lock_of(path), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -101,11 +101,11 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def make_file(path: Path) -> None:
-    """Make the database's file, if it is not there, for its owner alone; SQLite gives the files beside it its mode.
+def create_file(path: Path) -> None:
+    """Create a missing database file, readable by its owner only; SQLite gives the files beside it the same mode.
 
     Raises:
-        StorageError: it cannot be made.
+        StorageError: the file cannot be created.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
@@ -114,30 +114,30 @@ def make_file(path: Path) -> None:
 
 
 def require_database(path: Path, lock: int) -> None:
-    """Refuse to start empty where a database should be.
+    """Reject an empty start where a database should exist.
 
     Raises:
         StorageError: the database is missing or empty.
     """
-    if size_of(path) or not (os.pread(lock, len(_MADE), 0) or size_of(wal_of(path))):
+    if size_of(path) or not (os.pread(lock, len(_CREATED), 0) or size_of(wal_of(path))):
         return
     folder = path.parent
     raise StorageError(
         f"the database {path} is missing or empty, but there was one: put it back, or restore a backup with "
-        f"`ironbell restore BACKUP --data-dir {folder} --force`. To begin anew with no objects remove {lock_of(path)} "
-        f"and {wal_of(path)}"
+        f"`ironbell restore BACKUP --data-dir {folder} --force`. To start again without objects, remove "
+        f"{lock_of(path)} and {wal_of(path)}"
     )
 
 
-def mark_made(lock: int) -> None:
-    """Remember that there is a database now."""
-    if os.pread(lock, len(_MADE), 0) != _MADE:
-        os.pwrite(lock, _MADE, 0)
+def mark_created(lock: int) -> None:
+    """Record that the database exists."""
+    if os.pread(lock, len(_CREATED), 0) != _CREATED:
+        os.pwrite(lock, _CREATED, 0)
         os.fsync(lock)
 
 
 def lost_log(path: Path) -> StorageError:
-    """The log is missing or empty although the database was not closed in order."""
+    """The error for a log that is missing or empty although the database was not closed in order."""
     folder = path.parent
     return StorageError(
         f"{wal_of(path)} is missing or empty, although the database was not closed in order: the newest writes are in "
@@ -148,7 +148,7 @@ def lost_log(path: Path) -> StorageError:
 
 
 def require_whole_log(path: Path, *, accepted: int, page_bytes: int) -> None:
-    """Refuse a log in which commits follow the last frame that SQLite accepts.
+    """Reject a log in which commits follow the last frame that SQLite accepts.
 
     Raises:
         StorageError: acknowledged writes would be lost.
@@ -171,9 +171,9 @@ def require_whole_log(path: Path, *, accepted: int, page_bytes: int) -> None:
             place += size
 
 
-def _checksum(content: bytes, order: str, before: bytes = b"\0" * 8) -> bytes:
-    """The log's checksum of some content that goes on from another; the byte order is in the log's magic number."""
-    first, second = struct.unpack(">2I", before)
+def _checksum(content: bytes, order: str, previous: bytes = b"\0" * 8) -> bytes:
+    """The log's checksum of some content, continued from a previous one; the log's magic number has the byte order."""
+    first, second = struct.unpack(">2I", previous)
     words = struct.unpack(f"{order}{len(content) // 4}I", content)
     for low, high in zip(words[::2], words[1::2], strict=True):
         first = (first + low + second) & 0xFFFFFFFF

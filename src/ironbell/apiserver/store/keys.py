@@ -1,8 +1,8 @@
 """The keys that secrets are encrypted with on disk, and the file that holds them.
 
 One line for each key: 32 bytes in base64. The first encrypts, all decrypt. A key's id is derived from the key, so that
-the two cannot be mixed up; lines with `#` are comments. The file is made at the first start and never replaced unless
-somebody asks for it: without its keys the secrets in the database are lost.
+the two cannot be mixed up; lines with `#` are comments. The file is created at the first start and replaced only on
+request: without its keys the secrets in the database are lost.
 
 Failure modes: `KeyFileError` when the file is missing although it is needed, readable by others, or holds something
 else.
@@ -48,7 +48,7 @@ class Key:
 
     @cached_property
     def id(self) -> bytes:
-        """What names the key in public; says nothing about it."""
+        """Public name of the key; it reveals nothing about it."""
         return hashlib.sha256(b"ironbell storage key\0" + self.secret).digest()[:ID_BYTES]
 
     @cached_property
@@ -66,7 +66,7 @@ class Keyring:
     keys: tuple[Key, ...]
 
     @property
-    def first(self) -> Key:
+    def primary(self) -> Key:
         return self.keys[0]
 
     def find(self, key_id: bytes) -> Key | None:
@@ -78,28 +78,28 @@ class Keyring:
         return Keyring((key, *(old for old in self.keys if old.id != key.id)))
 
     def with_more(self, keys: Iterable[Key]) -> Keyring:
-        """The same with further keys behind, those that are there already left out."""
+        """The same keyring with further keys appended, except those that it has already."""
         known = {key.id for key in self.keys}
         return Keyring((*self.keys, *(key for key in keys if key.id not in known)))
 
 
 def new_key() -> Key:
-    """A key from the system's randomness."""
+    """Create a key from the system's randomness."""
     return Key(os.urandom(KEY_BYTES))
 
 
 class KeyFile:
-    """Where the keys are kept."""
+    """The file of the keys."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def load(self, *, needed: Sequence[str]) -> Keyring:
-        """The keys. Where there is no file and none is needed, one is made. `needed` are the ids (in hexadecimal) of
+        """The keys. If the file is missing and not needed, it is created. `needed` are the ids (in hexadecimal) of
         keys that the database was written with.
 
         Raises:
-            KeyFileError: the file or a key that is needed is missing, or the file is unusable.
+            KeyFileError: the file or a needed key is missing, or the file is unusable.
         """
         text = self._read()
         if text is None:
@@ -123,7 +123,7 @@ class KeyFile:
         return ring
 
     def read(self) -> Keyring | None:
-        """The keys, or None where there is no file.
+        """The keys, or None if the file does not exist.
 
         Raises:
             KeyFileError: the file is unusable.
@@ -135,7 +135,7 @@ class KeyFile:
         """Replace the file at once.
 
         Raises:
-            KeyFileError: it cannot be written.
+            KeyFileError: the file cannot be written.
         """
         lines = "".join(base64.b64encode(key.secret).decode() + "\n" for key in ring.keys)
         try:
@@ -176,7 +176,7 @@ class KeyFile:
                 secret = b""
             if len(secret) != KEY_BYTES:
                 raise KeyFileError(
-                    f"the key file {self.path}, line {number}: is no key, which is {KEY_BYTES} bytes in base64 (as "
+                    f"the key file {self.path}, line {number}: is not a key: expected {KEY_BYTES} bytes in base64 (as "
                     f"`head -c {KEY_BYTES} /dev/urandom | base64` prints)"
                 )
             keys.append(Key(secret))

@@ -1,7 +1,8 @@
-"""The revision log: where writes become durable.
+"""The revision log, which makes writes durable.
 
-A log takes rows in order, tells when they are safe, and gives them back: all live ones at start, and ranges of old
-ones for watches that resume behind what memory holds. Two implementations: `sqlite.SqliteLog` and `MemoryLog`.
+A log stores rows in order, reports when they are durable, and returns them: all live ones at start, and ranges of old
+ones for watches that resume at a revision before those in memory. Two implementations: `sqlite.SqliteLog` and
+`MemoryLog`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     namespace: str
     name: str
     previous: int
-    """The revision it replaced; 0 if it made the object."""
+    """The revision it replaced; 0 for a new object."""
     deleted: bool
     body: bytes
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """What compaction knows of one revision."""
+    """A revision's facts for compaction."""
 
     revision: int
     previous: int
@@ -39,10 +40,10 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """What a log holds when it is opened."""
+    """Contents of a log that was opened."""
 
     live: Iterable[Row]
-    """The objects as they are, in order of revision; read lazily, once."""
+    """The current objects, in order of revision; read lazily, once."""
     marks: list[Mark]
     """All revisions in the log, in order."""
     horizon: int
@@ -60,31 +61,31 @@ class StorageError(IronbellError):
 
 
 Done = Callable[[Sequence[Row], "StorageError | None"], None]
-"""Called on the event loop for every batch, in order: rows that are safe now, or that were given up."""
+"""Called on the event loop for every batch, in order: rows that are durable now, or that failed."""
 
 
 class Log(Protocol):
     """A place for revisions."""
 
     keeps_history: bool
-    """Whether `read` can give back old revisions."""
+    """Whether `read` can return old revisions."""
 
     def open(self, done: Done) -> Loaded: ...
 
     def append(self, row: Row) -> None:
-        """Queue a row; `done` hears of it. Rows after a failed one fail as well, until `resume`."""
+        """Queue a row; its result is reported to `done`. Rows after a failed one fail as well, until `resume`."""
         ...
 
     def resume(self) -> None:
-        """Take rows again after a failure."""
+        """Accept rows again after a failure."""
         ...
 
     def is_full(self) -> bool:
-        """Whether there is no room for another row."""
+        """Return whether there is no room for another row."""
         ...
 
     def forget(self, horizon: int, dead: Sequence[int]) -> None:
-        """Give up history up to `horizon`: delete these rows, which nothing needs any more."""
+        """Drop history up to `horizon`: delete these rows, which nothing needs any more."""
         ...
 
     async def read(self, after: int, resource: str, *, limit: int) -> list[tuple[Row, bytes | None]]:
@@ -92,7 +93,7 @@ class Log(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what is queued and let go of the file."""
+        """Write what is queued and close the file."""
         ...
 
 
@@ -102,7 +103,7 @@ class MemoryLog:
     keeps_history = False
 
     def __init__(self, contents: Sequence[Row] = ()) -> None:
-        """`contents` are there from the start, in order of revision: what `Store.contents` of another one gave."""
+        """`contents` are the initial rows, in order of revision: `Store.contents` of another store."""
         self._contents = contents
         self._queued: list[Row] = []
         self._done: Done | None = None

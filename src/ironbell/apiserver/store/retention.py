@@ -1,4 +1,4 @@
-"""How much history is kept, and which rows of the log nothing needs any more.
+"""Retention of history: its limits, and the rows of the log that nothing needs any more.
 
 A revision is needed as long as it is the current state of its object, or as a change behind the horizon, or as what
 such a change replaced.
@@ -15,7 +15,7 @@ from ironbell.apiserver.store.log import Mark
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """How much history watches and continued lists can fall back on."""
+    """Limits of the history for watches and continued lists."""
 
     revisions: int = 50_000
     """On disk: at most this many revisions."""
@@ -32,7 +32,7 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class Horizon:
-    """Up to where history has been given up, and what may be deleted when it moves."""
+    """The revision up to which history has been dropped, and the rows to delete when it moves."""
 
     def __init__(self, horizon: int, marks: Iterable[Mark]) -> None:
         self.value = horizon
@@ -45,29 +45,29 @@ class Horizon:
         self._bytes += mark.size
 
     def tick(self, now: float, revision: int) -> None:
-        """Remember when a revision was the newest."""
+        """Record when a revision was the newest."""
         if not self._times or self._times[-1][1] != revision:
             self._times.append((now, revision))
 
     def target(self, retention: Retention, *, now: float, revision: int) -> int:
-        """Where the horizon should be by all limits."""
-        wanted = self.limit(retention, revision=revision)
+        """The revision that the horizon should have by all limits."""
+        revision_ = self.limit(retention, revision=revision)
         while self._times and self._times[0][0] <= now - retention.seconds:
-            wanted = max(wanted, self._times.popleft()[1])
-        return wanted
+            revision_ = max(revision_, self._times.popleft()[1])
+        return revision_
 
     def limit(self, retention: Retention, *, revision: int) -> int:
-        """Where the horizon should be by the limits of number and size."""
-        wanted, excess = max(self.value, revision - retention.revisions), self._bytes - retention.bytes
+        """The revision that the horizon should have by the limits of number and size."""
+        target, excess = max(self.value, revision - retention.revisions), self._bytes - retention.bytes
         for mark in self._marks:
             if excess <= 0:
                 break
             excess -= mark.size
-            wanted = max(wanted, mark.revision)
-        return wanted
+            target = max(target, mark.revision)
+        return target
 
     def move(self, horizon: int) -> list[int]:
-        """Move the horizon and give the revisions that nothing needs any more."""
+        """Move the horizon and return the revisions that nothing needs any more."""
         dead: list[int] = []
         while self._marks and self._marks[0].revision <= horizon:
             mark = self._marks.popleft()

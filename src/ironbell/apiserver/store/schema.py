@@ -1,9 +1,9 @@
-"""The database file: made, brought up to date, and checked, before the log is served from it.
+"""The database file: creation, migration and checks, before the log is served from it.
 
-Everything that changes what is there (steps from one schema to the next, encryption with another key) is one
-transaction, so that a crash at any moment leaves the old state or the new. What such a change replaced may still lie in
-free pages and in the write-ahead log; a fact in the same transaction says so, and the file is written anew (VACUUM)
-until that is done.
+Every change of existing data (a step from one schema to the next, encryption with another key) is one transaction, so
+that a crash at any moment leaves the old state or the new. Replaced data may remain in free pages and in the
+write-ahead log; a fact in the same transaction records that, and the file is rewritten (VACUUM) at each start until
+that succeeds.
 
 Schema 1 kept bodies as plain JSON; schema 2 keeps them in envelopes (`envelope`) and lets the file shrink.
 """
@@ -30,14 +30,14 @@ SCHEMA_VERSION = 2
 # commit under 10 ms at 800 writes a second.
 PAGE_BYTES = 8192
 CHECKPOINT_PAGES = 500
-# What a reader that took long let the log grow to is given back.
+# The file shrinks again after a slow reader has let the log grow.
 LOG_BYTES = 16 << 20
 STATEMENTS = 272
 COLUMNS = "revision, resource, namespace, name, previous, deleted, body"
 QUICK_CHECK_S = 0.15
 _APPLICATION_ID = 0x49726F6E  # "Iron"
 _INCREMENTAL = 2
-_STEPS_BETWEEN_LOOKS = 500
+_STEPS_BETWEEN_CHECKS = 500
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS revisions (
@@ -59,26 +59,26 @@ def open_database(path: Path, lock: int, keys: KeyFile | None) -> tuple[apsw.Con
     `lock` is the lock file, held.
 
     Raises:
-        StorageError: the file is not ours, too new, damaged, or needs a key that is not there; it is as it was.
-        apsw.Error: it cannot be read or written.
+        StorageError: the file is not ours, too new, damaged, or needs a missing key; it is not changed.
+        apsw.Error: the file cannot be read or written.
     """
     guards.require_database(path, lock)
-    guards.make_file(path)
-    had_log = guards.size_of(guards.wal_of(path)) > 0
+    guards.create_file(path)
+    log_existed = guards.size_of(guards.wal_of(path)) > 0
     connection = apsw.Connection(str(path), statementcachesize=STATEMENTS)
     try:
         connection.set_busy_timeout(5000)
-        # The log goes only when the database says that it may: see `mark_closed`.
+        # The log is removed only when the database allows it: see `mark_closed`.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        version = _require_ours(connection, path)
+        version = _require_schema(connection, path)
         is_new = version == 0
         if not is_new:
-            _require_log(connection, path, had_log=had_log)
+            _require_log(connection, path, log_existed=log_existed)
             quick_check(connection, path)
         ring = keys.load(needed=key_facts(connection) if not is_new else ()) if keys is not None else None
-        if ring is None and not is_new and (found := key_facts(connection)):
+        if ring is None and not is_new and (key_ids := key_facts(connection)):
             raise StorageError(
-                f"the Secrets in {path} are encrypted with the key {', '.join(found)}: name the key file",
+                f"the Secrets in {path} are encrypted with the key {', '.join(key_ids)}: name the key file",
                 reason="EncryptionKeyMissing",
             )
         if is_new:
@@ -93,7 +93,7 @@ def open_database(path: Path, lock: int, keys: KeyFile | None) -> tuple[apsw.Con
         if fact(connection, _REWRITE):
             rewrite(connection, path)
         _mark_open(connection)
-        guards.mark_made(lock)
+        guards.mark_created(lock)
     except BaseException:
         connection.close()
         raise
@@ -101,11 +101,11 @@ def open_database(path: Path, lock: int, keys: KeyFile | None) -> tuple[apsw.Con
 
 
 def encrypt_again(path: Path, keys: KeyFile) -> None:
-    """Encrypt with the first key of a file whatever is not, and leave the database closed in order.
+    """Encrypt all secrets with the first key of a file, and leave the database closed in order.
 
     Raises:
         StorageError: another process uses the database, or as `open_database`.
-        apsw.Error: it cannot be read or written.
+        apsw.Error: the database cannot be read or written.
     """
     lock = guards.hold(path)
     try:
@@ -117,13 +117,13 @@ def encrypt_again(path: Path, keys: KeyFile) -> None:
 
 
 def mark_closed(connection: apsw.Connection) -> None:
-    """Allow the write-ahead log to go: to be called right before the last connection is closed."""
+    """Allow the removal of the write-ahead log: called right before the last connection is closed."""
     _set_fact(connection, _OPEN, 0)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 def fact(connection: apsw.Connection, name: str) -> int:
-    """A number that the database keeps beside its revisions; zero where it is not there."""
+    """A number that the database keeps beside its revisions; zero if it is missing."""
     value: int | None = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).get
     return value or 0
 
@@ -135,26 +135,26 @@ def key_facts(connection: apsw.Connection) -> list[str]:
 
 
 def quick_check(connection: apsw.Connection, path: Path, *, budget_s: float = QUICK_CHECK_S) -> bool:
-    """Look through the file's structure for as long as that may take; whether it was looked through to the end.
+    """Check the file's structure within a time limit; return whether the check was completed.
 
     Raises:
-        StorageError: it is damaged.
+        StorageError: the file is damaged.
     """
     deadline = time.monotonic() + budget_s
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
     try:
-        found = [text for (text,) in connection.execute("PRAGMA quick_check(3)")]
+        problems = [text for (text,) in connection.execute("PRAGMA quick_check(3)")]
     except apsw.InterruptError:
         return False
     finally:
         connection.set_progress_handler(None)
-    if found != ["ok"]:
-        raise damaged(path, "; ".join(found))
+    if problems != ["ok"]:
+        raise damaged(path, "; ".join(problems))
     return True
 
 
 def rewrite(connection: apsw.Connection, path: Path) -> None:
-    """Write the file anew, so that nothing of what was replaced is left. What fails is tried at the next start."""
+    """Rewrite the file, so that no replaced data remains. A failure is tried again at the next start."""
     try:
         connection.pragma("secure_delete", True)
         connection.pragma("auto_vacuum", _INCREMENTAL)
@@ -172,12 +172,12 @@ def rewrite(connection: apsw.Connection, path: Path) -> None:
     _set_fact(connection, _REWRITE, 0)
 
 
-def _require_ours(connection: apsw.Connection, path: Path) -> int:
+def _require_schema(connection: apsw.Connection, path: Path) -> int:
     version: int = connection.pragma("user_version")
     if version > SCHEMA_VERSION:
         raise StorageError(
-            f"the database {path} has schema {version}, this program knows {SCHEMA_VERSION}: use a newer release. "
-            "It was left as it is"
+            f"the database {path} has schema {version}, but this program supports {SCHEMA_VERSION}: use a newer "
+            "release. It was not changed"
         )
     is_other = connection.pragma("application_id") not in {0, _APPLICATION_ID}
     if is_other or (version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get):
@@ -185,10 +185,10 @@ def _require_ours(connection: apsw.Connection, path: Path) -> int:
     return version
 
 
-def _require_log(connection: apsw.Connection, path: Path, *, had_log: bool) -> None:
+def _require_log(connection: apsw.Connection, path: Path, *, log_existed: bool) -> None:
     if not fact(connection, _OPEN):
         return
-    if not had_log:
+    if not log_existed:
         raise guards.lost_log(path)
     _, accepted, _ = next(connection.execute("PRAGMA wal_checkpoint(NOOP)"))
     guards.require_whole_log(path, accepted=accepted, page_bytes=connection.pragma("page_size"))
@@ -204,28 +204,28 @@ def _bring_up_to_date(connection: apsw.Connection, version: int, ring: Keyring |
                 _STEPS[number](connection)
         if version != SCHEMA_VERSION:
             connection.pragma("user_version", SCHEMA_VERSION)
-        wanted = [ring.first.id.hex()] if ring is not None else []
-        if key_facts(connection) != wanted:
+        key_ids = [ring.primary.id.hex()] if ring is not None else []
+        if key_facts(connection) != key_ids:
             _encrypt(connection, ring)
             connection.execute("DELETE FROM facts WHERE name GLOB ?", (_KEY_FACT + "*",))
-            for name in wanted:
+            for name in key_ids:
                 _set_fact(connection, _KEY_FACT + name, 1)
             if version:
                 _set_fact(connection, _REWRITE, 1)
         if fact(connection, _REWRITE):
-            # the log is emptied soon, and must not be missed then
+            # the log is emptied soon, and is not required then
             _set_fact(connection, _OPEN, 0)
 
 
 def _to_2(connection: apsw.Connection) -> None:
-    """Put plain bodies into envelopes. That file could not shrink, which only writing it anew can change."""
+    """Put plain bodies into envelopes. The file could not shrink before, which only a rewrite changes."""
     envelope = Envelope(None)
     _each_body(connection, envelope.wrap)
     _set_fact(connection, _REWRITE, 1)
 
 
 _STEPS: dict[int, Callable[[apsw.Connection], None]] = {1: _to_2}
-"""From each schema to the next, within a transaction."""
+"""Steps from each schema to the next, within a transaction."""
 
 
 def _encrypt(connection: apsw.Connection, ring: Keyring | None) -> None:
@@ -249,7 +249,7 @@ def _each_body(connection: apsw.Connection, change: Callable[[Row], bytes], *, r
 
 
 def _mark_open(connection: apsw.Connection) -> None:
-    """Say in the database itself that its log holds writes, while the log has bytes."""
+    """Record in the database itself that its log holds writes, while the log has bytes."""
     if not fact(connection, _OPEN):
         _set_fact(connection, _OPEN, 1)
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

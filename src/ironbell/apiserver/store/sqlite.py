@@ -1,11 +1,11 @@
-"""The revision log in SQLite: one writer thread, group commit, durable before anybody hears of it.
+"""The revision log in SQLite: one writer thread, group commit, durable before it is visible.
 
-What the loop queues in one turn, and what piles up while the previous commit waits for the disk, goes into one
-commit. A batch is one INSERT of many rows outside a transaction, so that the writer lets go of the interpreter
-once for the whole batch and not once per row.
+All rows that are queued in one turn of the loop, or while the previous commit waits for the disk, go into one commit. A
+batch is one INSERT of many rows outside a transaction, so that the writer releases the interpreter once for the whole
+batch and not once per row.
 
-Failure modes: a failed commit fails its rows and all rows queued behind it until the store has taken back what it
-assumed (`resume`). A file of a newer schema, or one that is not a database, is refused at open.
+Failure modes: a failed commit fails its rows and all rows queued behind it until the store has rolled back (`resume`).
+A file of a newer schema, or one that is not a database, is rejected at open.
 
 Source: sqlite.org/wal.html; the corruption of logs being reset that SQLite 3.51.3 fixed.
 """
@@ -32,7 +32,7 @@ from ironbell.apiserver.threads import in_thread
 LEAST_SQLITE = (3, 51, 3)
 MAX_BATCH_ROWS = 256
 MAX_BATCH_BYTES = 8 << 20
-# Free pages are given back to the file system when there are more than these, a few at a time: moving pages delays
+# Free pages are returned to the file system when there are more than these, a few at a time: moving pages delays
 # writes, and most will be needed again.
 SPARE_PAGES = 2048
 SPARE_PART = 4
@@ -55,7 +55,7 @@ class SqliteLog:
     keeps_history = True
 
     def __init__(self, path: Path, keys: KeyFile | None = None) -> None:
-        """`keys` encrypts secrets on disk; without it they are written as they are."""
+        """`keys` encrypts secrets on disk; without it they are written in plain text."""
         self._path = path
         self._keys = keys
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -65,11 +65,11 @@ class SqliteLog:
         self._is_damaged = False
 
     def open(self, done: Done) -> Loaded:
-        """Bring the file up to date, read what is there and start the writer. Blocks: about 0.1 s for 10,000 objects.
+        """Migrate the file, read its rows and start the writer. Blocks: about 0.1 s for 10,000 objects.
 
         Raises:
-            StorageError: the file is not ours, is newer than this program, is damaged or incomplete, needs a key that
-                is not there, or cannot be opened; reading `live` raises it as well.
+            StorageError: the file is not ours, is newer than this program, is damaged or incomplete, needs a missing
+                key, or cannot be opened; reading `live` raises it as well.
         """
         require_sqlite(apsw.sqlite_lib_version())
         self._loop = asyncio.get_running_loop()
@@ -117,9 +117,9 @@ class SqliteLog:
                 for row in self._reader.executemany(f"{query} WHERE revision = ?", revisions):
                     yield self._envelope.unwrap(_row(*row))
             else:
-                wanted = {revision for (revision,) in revisions}
+                numbers = {revision for (revision,) in revisions}
                 for row in self._reader.execute(f"{query} ORDER BY revision"):
-                    if row[0] in wanted:
+                    if row[0] in numbers:
                         yield self._envelope.unwrap(_row(*row))
         except (apsw.Error, UnicodeDecodeError, StorageError) as error:
             self._is_damaged = True
@@ -157,18 +157,18 @@ class SqliteLog:
         )
         try:
             with self._read_lock:
-                found = list(self._reader.execute(query, (after, resource, limit)))
+                rows = list(self._reader.execute(query, (after, resource, limit)))
         except (apsw.Error, UnicodeDecodeError) as error:
             raise faults.cannot_read(self._path, error) from error
         unwrap = self._envelope.unwrap
         read: list[tuple[Row, bytes | None]] = []
-        for *values, before_that, body in found:
+        for *values, before_that, body in rows:
             row = unwrap(_row(*values))
-            # what was replaced is never a deletion: an object that is made anew replaces nothing
-            before = (
+            # a replaced row is never a deletion: an object that is created again replaces nothing
+            previous = (
                 Row(row.previous, row.resource, row.namespace, row.name, before_that, False, body) if body else None
             )
-            read.append((row, unwrap(before).body if before else None))
+            read.append((row, unwrap(previous).body if previous else None))
         return read
 
     async def close(self) -> None:
@@ -182,7 +182,7 @@ class SqliteLog:
     def _finish(self) -> None:
         self._thread.join()
         self._reader.close()
-        # What cannot be written now is in the log, which stays then.
+        # A row that cannot be checkpointed now is in the log, which stays then.
         with contextlib.suppress(apsw.Error):
             if not self._is_damaged:
                 schema.mark_closed(self._writer)
@@ -207,7 +207,7 @@ class SqliteLog:
                 self._loop.call_soon_threadsafe(self._done, rows, failure)
 
     def _gather(self, rows: list[Row], waiting: list[Any]) -> list[Row]:
-        """Add what else is queued by now, up to a limit; what is no row waits for its turn."""
+        """Add the rows that are queued by now, up to a limit; other items wait for their turn."""
         size = sum(len(row.body) for row in rows)
         while len(rows) < MAX_BATCH_ROWS and size < MAX_BATCH_BYTES:
             try:
@@ -248,18 +248,18 @@ class SqliteLog:
                 _delete(self._writer, task.dead)
             self._shrink()
         except apsw.Error:
-            # What cannot be deleted now is found again at the next start; writes report the cause.
+            # Rows that cannot be deleted now are deleted at the next start; writes report the cause.
             return
 
     def _shrink(self) -> None:
-        """Give back some of the free pages, if there are many."""
+        """Return some of the free pages to the file system, if there are many."""
         free: int = self._writer.pragma("freelist_count")
         if free > max(SPARE_PAGES, self._writer.pragma("page_count") // SPARE_PART):
             self._writer.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
 
 
 def require_sqlite(version: str) -> None:
-    """Refuse an SQLite that may corrupt its log.
+    """Reject an SQLite that may corrupt its log.
 
     Raises:
         StorageError: the library is older than the fix.

@@ -1,4 +1,4 @@
-"""The objects of one resource as they are now, in order, and what happened to them lately.
+"""The current objects of one resource, in order, and their recent changes.
 
 Lists read `Objects`; watches read `History` by position and wait for more. Both change only when writes have become
 durable, in the order of revisions.
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ironbell.apiserver.store.entry import Change, Entry, Key
 
-# Each that is woken encrypts what it sends: 20 us or more.
+# Each woken watch encrypts what it sends: 20 us or more.
 _AT_ONCE = 100
 _AFTER_NAMES = "\U0010ffff"
 
@@ -33,7 +33,7 @@ class Objects:
         return self._by_key.get(key)
 
     def load(self, entries: list[Entry]) -> None:
-        """Take over what the log held."""
+        """Load the entries of the log."""
         self._by_key = {entry.key: entry for entry in entries}
         self._keys = sorted(self._by_key)
 
@@ -73,7 +73,7 @@ class History:
         self._base = 0
         self._waiting: dict[asyncio.Future[bool], None] = {}
         self.complete_after = complete_after
-        """All changes behind this revision are here."""
+        """All changes behind this revision are in memory."""
         self.is_closed = False
 
     @property
@@ -86,11 +86,11 @@ class History:
         self._versions.append(change.entry.version)
 
     def position(self, version: int) -> int:
-        """Where changes behind a revision begin; the revision must not lie before `complete_after`."""
+        """The position of the first change behind a revision, which must not lie before `complete_after`."""
         return self._base + bisect_right(self._versions, version, self._start)
 
     def drop_oldest(self) -> Change | None:
-        """Let go of the oldest change."""
+        """Drop the oldest change."""
         if self._start == len(self._changes):
             return None
         oldest = self._changes[self._start]
@@ -105,28 +105,28 @@ class History:
         return oldest
 
     def since(self, position: int, *, limit: int) -> list[Change] | None:
-        """Changes from a position on; None if they are no longer all here."""
+        """Changes from a position on; None if some of them were dropped."""
         index = position - self._base
         if index < self._start:
             return None
-        found = self._changes[index : index + limit]
-        return [change for change in found if change is not None]
+        changes = self._changes[index : index + limit]
+        return [change for change in changes if change is not None]
 
     def wake(self) -> None:
-        """Wake those who wait for more."""
+        """Wake the watches that wait for more."""
         waiting = list(self._waiting)
         self._waiting.clear()
         _wake(waiting, 0)
 
     def close(self) -> None:
-        """End all watches: the resource or the server goes away."""
+        """End all watches: the resource is no longer served, or the server stops."""
         self.is_closed = True
         self.wake()
 
     async def more(self, timeout_s: float) -> bool:
-        """Wait until something was added or the history is closed; whether that was in time.
+        """Wait until something was added or the history is closed; return whether that was in time.
 
-        Made of a future and a timer, because thousands of watchers pay for every event, and `asyncio.timeout` costs
+        Uses a future and a timer, because thousands of watchers pay for every event, and `asyncio.timeout` costs
         twice as much.
         """
         if self.is_closed:
@@ -148,7 +148,7 @@ def _resolve(future: asyncio.Future[bool], is_in_time: bool) -> None:
 
 
 def _wake(waiting: list[asyncio.Future[bool]], start: int) -> None:
-    """Wake some, and the others in the loop's next turn: what else is due comes in between."""
+    """Wake some watches, and the others in the loop's next turn, so that other tasks run in between."""
     end = start + _AT_ONCE
     for future in waiting[start:end]:
         _resolve(future, True)

@@ -1,10 +1,10 @@
 """The store: decides nothing, orders everything.
 
-Writers work on the event loop: they look at the latest state (`latest`, which includes writes under way), decide,
-and call `put` or `remove` without awaiting in between. That assigns the revision and queues the row; the future they
-get is done when the row is durable, and only then do readers, watches and indexes see the change. If a commit fails,
-all writes under way fail, because later ones were decided on top of earlier ones. Whoever decides on the latest state
-not to write waits for `settle` before saying so: what was looked at may fail, and readers do not see it yet.
+Writers work on the event loop: they read the latest state (`latest`, which includes pending writes), decide, and call
+`put` or `remove` without awaiting in between. That assigns the revision and queues the row; the returned future is done
+when the row is durable, and only then do readers, watches and indexes see the change. If a commit fails, all pending
+writes fail, because later ones were decided on top of earlier ones. A writer that decides on the latest state not to
+write waits for `settle` before it responds: the write that it read may still fail, and readers do not see it yet.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import structlog
 from prometheus_client import Gauge
 
 from ironbell.api.client import Unavailable
-from ironbell.apiserver.store.entry import Change, Entry, Key, make_entry, read_entry, require_size
+from ironbell.apiserver.store.entry import Change, Entry, Key, new_entry, read_entry, require_size
 from ironbell.apiserver.store.log import Loaded, Log, Mark, Row, StorageError
 from ironbell.apiserver.store.retention import Horizon, Retention
 from ironbell.apiserver.store.state import History, Objects
 
-REFUSING = Gauge("apiserver_storage_refusing_writes", "1 while writes cannot be stored, as on a full disk.")
+REJECTING_WRITES = Gauge("apiserver_storage_refusing_writes", "1 while writes cannot be stored, as on a full disk.")
 
 Written = asyncio.Future[Entry]
 Listener = Callable[[Change], None]
-"""Called for every committed change, in order, before the writer is answered."""
+"""Called for every committed change, in order, before the writer gets its result."""
 
 
 class Store:
@@ -51,7 +51,7 @@ class Store:
         self._newest: dict[str, int] = {}
         self._opened_at = 0
         self._is_closed = False
-        self._is_refusing = False
+        self._is_rejecting = False
         self.revision = 0
         """The newest revision that is durable and visible."""
 
@@ -78,11 +78,11 @@ class Store:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the next write can be stored, as far as that is known before it is tried."""
-        return not self._is_refusing and not self._log.is_full()
+        """Return whether the next write can probably be stored."""
+        return not self._is_rejecting and not self._log.is_full()
 
     async def close(self) -> None:
-        """Take no more writes, end all watches, and wait until everything queued is on disk."""
+        """Accept no more writes, end all watches, and wait until everything queued is on disk."""
         self._is_closed = True
         for history in self._histories.values():
             history.close()
@@ -93,31 +93,31 @@ class Store:
 
     def objects(self, resource: str) -> Objects:
         """The visible objects of one resource."""
-        found = self._objects.get(resource)
-        if found is None:
-            found = self._objects[resource] = Objects()
-        return found
+        objects = self._objects.get(resource)
+        if objects is None:
+            objects = self._objects[resource] = Objects()
+        return objects
 
     def history(self, resource: str) -> History:
-        found = self._histories.get(resource)
-        if found is None:
+        history = self._histories.get(resource)
+        if history is None:
             # Nothing happened to the resource behind its newest revision in the log, as far back as that is complete:
-            # those who watch something quiet need not look for that on disk when they come back after a restart.
+            # a client that watches an unchanged resource needs no read from disk when it reconnects after a restart.
             since = max(self._newest.get(resource, 0), self._opened_at)
-            found = self._histories[resource] = History(since)
-        return found
+            history = self._histories[resource] = History(since)
+        return history
 
     def resources(self) -> Iterator[str]:
         """Names of resources of which objects are or were stored."""
         return iter(tuple(self._objects))
 
     def get(self, resource: str, key: Key) -> Entry | None:
-        """An object as it is visible."""
+        """The visible state of an object."""
         objects = self._objects.get(resource)
         return objects.get(key) if objects is not None else None
 
     def latest(self, resource: str, key: Key) -> Entry | None:
-        """An object as the next write must see it, writes under way included."""
+        """The state of an object that the next write must be based on, pending writes included."""
         change = self._latest.get((resource, key))
         if change is not None:
             return None if change.deleted else change.entry
@@ -125,7 +125,7 @@ class Store:
 
     @property
     def horizon(self) -> int:
-        """History before this revision has been given up, though memory may still hold some of it."""
+        """History before this revision has been dropped, though memory may still hold some of it."""
         return self._horizon.value
 
     def oldest(self, resource: str) -> int:
@@ -135,10 +135,10 @@ class Store:
 
     async def read_history(self, resource: str, after: int, *, limit: int) -> list[Change]:
         """Changes of a resource behind a revision from the log on disk, oldest first."""
-        return [_change(row, before) for row, before in await self._log.read(after, resource, limit=limit)]
+        return [_change(row, previous) for row, previous in await self._log.read(after, resource, limit=limit)]
 
     def forget_resource(self, resource: str) -> None:
-        """Start afresh for a resource that is no longer served; its watches have ended."""
+        """Drop the history of a resource that is no longer served; its watches have ended."""
         self._objects.pop(resource, None)
         self._histories[resource] = History(self.revision)
 
@@ -148,19 +148,19 @@ class Store:
         """Write an object as the next revision; its `metadata.resourceVersion` is set here.
 
         Raises:
-            TooLarge: nothing of that size is stored.
+            TooLarge: the object is larger than the limit.
         """
         previous = self.latest(resource, key)
-        entry = make_entry(resource, key, self._assigned + 1, value=value)
+        entry = new_entry(resource, key, self._assigned + 1, value=value)
         require_size(entry)
         self._assigned = entry.version
         return self._append(Change(entry, previous))
 
     def remove(self, resource: str, key: Key, value: dict[str, Any]) -> Written:
-        """Remove an object; `value` is its last state, which watches are shown."""
+        """Remove an object; `value` is its last state, which watches get."""
         previous = self.latest(resource, key)
         self._assigned += 1
-        entry = make_entry(resource, key, self._assigned, value=value)
+        entry = new_entry(resource, key, self._assigned, value=value)
         return self._append(Change(entry, previous, deleted=True))
 
     def _append(self, change: Change) -> Written:
@@ -170,16 +170,16 @@ class Store:
         self._latest[entry.resource, entry.key] = change
         written: Written = asyncio.get_running_loop().create_future()
         self._under_way.append((change, written))
-        before = change.previous.version if change.previous is not None else 0
+        previous = change.previous.version if change.previous is not None else 0
         body = entry.body
-        self._log.append(Row(entry.version, entry.resource, *entry.key, before, change.deleted, body))
+        self._log.append(Row(entry.version, entry.resource, *entry.key, previous, change.deleted, body))
         return written
 
     async def settle(self, version: int | None = None) -> None:
-        """Wait until what `latest` gives at this moment, or gave as a version, is durable and visible.
+        """Wait until the state that `latest` returns at this moment, or the given version, is durable and visible.
 
         Raises:
-            Unavailable: it could not be stored.
+            Unavailable: the state could not be stored.
         """
         if self._under_way and (version is None or version > self.revision):
             settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -187,7 +187,7 @@ class Store:
             await settled
 
     def contents(self) -> tuple[Row, ...]:
-        """All visible objects in order of revision: for another store in memory that is to begin with them."""
+        """All visible objects in order of revision: the initial contents of another store in memory."""
         rows = [
             Row(entry.version, resource, *entry.key, 0, False, entry.body)
             for resource, objects in self._objects.items()
@@ -196,7 +196,7 @@ class Store:
         return tuple(sorted(rows, key=lambda row: row.revision))
 
     def listen(self, listener: Listener) -> None:
-        """Hear of every change from now on."""
+        """Call the listener with every change from now on."""
         self._listeners.append(listener)
 
     # Committing
@@ -208,9 +208,9 @@ class Store:
                 self._fail(failure)
                 self._log.resume()
             return
-        if self._is_refusing:
-            self._is_refusing = False
-            REFUSING.set(0)
+        if self._is_rejecting:
+            self._is_rejecting = False
+            REJECTING_WRITES.set(0)
             structlog.get_logger().info("writes go on")
         touched: dict[int, History] = {}
         for _ in rows:
@@ -246,18 +246,18 @@ class Store:
         history.add(change)
         self._order.append(history)
         self._history_bytes += len(entry.body)
-        before = change.previous.version if change.previous is not None else 0
-        self._horizon.add(Mark(entry.version, before, change.deleted, len(entry.body)))
+        previous = change.previous.version if change.previous is not None else 0
+        self._horizon.add(Mark(entry.version, previous, change.deleted, len(entry.body)))
         for listener in self._listeners:
             listener(change)
         return history
 
     def _fail(self, failure: StorageError) -> None:
-        if self._under_way and not self._is_refusing:
+        if self._under_way and not self._is_rejecting:
             # once, and not for every write: the log may be on the same disk
-            self._is_refusing = True
-            REFUSING.set(1)
-            structlog.get_logger().error("writes are refused", count=len(self._under_way), cause=failure.message)
+            self._is_rejecting = True
+            REJECTING_WRITES.set(1)
+            structlog.get_logger().error("writes rejected", count=len(self._under_way), cause=failure.message)
         waiting: list[asyncio.Future[Any]] = [written for _, written in self._under_way]
         waiting += [settled for _, settled in self._settling]
         self._under_way.clear()
@@ -284,13 +284,13 @@ class Store:
         self._log.forget(horizon, dead)
 
     def housekeep(self, *, now: float) -> None:
-        """Give up history that is too old; called every minute or so."""
+        """Drop history that is too old; called every minute or so."""
         self._compact(self._horizon.target(self._retention, now=now, revision=self.revision))
         self._horizon.tick(now, self.revision)
 
 
-def _change(row: Row, before: bytes | None) -> Change:
+def _change(row: Row, previous_body: bytes | None) -> Change:
     key = (row.namespace, row.name)
     entry = read_entry(row.resource, key, row.revision, body=row.body)
-    previous = read_entry(row.resource, key, row.previous, body=before) if before is not None else None
+    previous = read_entry(row.resource, key, row.previous, body=previous_body) if previous_body is not None else None
     return Change(entry, previous, deleted=row.deleted)

@@ -1,7 +1,7 @@
 """Following the changes of one resource from a revision on.
 
-A feed is only a position: nothing is queued for it. It reads recent changes from memory and older ones from the log
-on disk; one that is too slow for memory goes on from disk, and one that is too slow for that ends.
+A feed is only a position, without a queue. It reads recent changes from memory and older ones from the log on disk; a
+feed that is too slow for memory continues from disk, and one that is too slow for the disk ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BATCH = 256
 
 
 class Feed:
-    """The changes of one resource behind a revision, in order, none left out."""
+    """The changes of one resource behind a revision, in order and complete."""
 
     def __init__(self, store: Store, resource: str, *, after: int) -> None:
         self._store = store
@@ -27,15 +27,15 @@ class Feed:
         self._position: int | None = None
 
     async def next(self, timeout_s: float) -> list[Change] | None:
-        """What comes next: empty after `timeout_s` without changes, None when the feed has ended."""
+        """The next changes: empty after `timeout_s` without changes, None when the feed has ended."""
         while True:
             if self._position is None:
                 if self._after >= self._history.complete_after:
                     self._position = self._history.position(self._after)
                     continue
-                found = await self._read_disk()
-                if found is None or found:
-                    return found
+                changes = await self._read_disk()
+                if changes is None or changes:
+                    return changes
                 continue
             changes = self._history.since(self._position, limit=BATCH)
             if changes is None:
@@ -51,7 +51,7 @@ class Feed:
                 return []
 
     async def _read_disk(self) -> list[Change] | None:
-        """Changes from disk; empty if there were none before those in memory; None if they have been given up.
+        """Changes from disk; empty if there were none before those in memory; None if they have been dropped.
 
         Raises:
             Expired: the disk cannot be read.
@@ -60,12 +60,12 @@ class Feed:
         try:
             changes = await self._store.read_history(self._resource, self._after, limit=BATCH)
         except StorageError as error:
-            # Whoever follows can list anew, from memory: better than to end here again and again.
+            # The client can list again, from memory: better than to fail here repeatedly.
             structlog.get_logger().error("history cannot be read", resource=self._resource, cause=error.message)
             raise status.expired_version(self._after, self._history.complete_after) from error
         if self._history.is_closed or self._after < self._store.oldest(self._resource):
             return None
-        # What is on disk and not in memory yet comes from memory once it is there: from both it would come twice.
+        # A change on disk that is not in memory yet is read from memory later: from both it would come twice.
         changes = [change for change in changes if change.entry.version <= in_memory_after]
         self._after = changes[-1].entry.version if changes else in_memory_after
         return changes

@@ -12,7 +12,7 @@ UNKNOWN = "<unknown>"
 
 
 def age(timestamp: Any, now: datetime) -> str:
-    """How long ago an RFC 3339 time was: `<unknown>` without one, `<invalid>` for another text or the future."""
+    """The age of an RFC 3339 time: `<unknown>` for a missing one, `<invalid>` for other text or a future time."""
     if timestamp is None or timestamp == "":
         return UNKNOWN
     try:
@@ -23,10 +23,10 @@ def age(timestamp: Any, now: datetime) -> str:
 
 
 def span(start: Any, end: Any, now: datetime) -> str:
-    """How long something took, or has taken so far; empty where it has not begun."""
+    """The duration of something that may still run; empty if it has not begun."""
     try:
         begun = parse_rfc3339(start)
-        ended = parse_rfc3339(end) if end else now
+        end_time = parse_rfc3339(end) if end else now
     except (TypeError, ValueError, OverflowError):
         return ""
-    return human_duration((ended - begun).total_seconds())
+    return human_duration((end_time - begun).total_seconds())

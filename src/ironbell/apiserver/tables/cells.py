@@ -1,4 +1,4 @@
-"""What printers are made of: columns, and cells read from objects that may lack anything.
+"""Parts of printers: columns, and cells read from objects that may lack any field.
 
 Source: kubernetes/kubernetes: pkg/printers/internalversion/printers.go.
 """
@@ -23,12 +23,12 @@ AGE = Column("Age", ".metadata.creationTimestamp", description="Time since the o
 
 
 class Printer(msgspec.Struct, frozen=True):
-    """How objects of one kind become rows."""
+    """Prints objects of one kind as rows."""
 
     columns: tuple[Column, ...]
     row: Row
     order: Callable[[dict[str, Any]], Any] | None = None
-    """By which the rows of a table are sorted, if not as they are listed."""
+    """Sort key of the rows, if they are not in the order of the list."""
 
     def definitions(self) -> list[dict[str, Any]]:
         """`columnDefinitions` of a Table."""
@@ -44,8 +44,8 @@ class Printer(msgspec.Struct, frozen=True):
         ]
 
 
-def part(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """A nested object, empty where there is none or something else."""
+def nested(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """A nested object; empty if it is missing or not an object."""
     current: Any = item
     for key in keys:
         current = current.get(key) if isinstance(current, dict) else None
@@ -65,25 +65,27 @@ def texts(item: Mapping[str, Any], key: str) -> list[str]:
 
 
 def number(item: Mapping[str, Any], key: str) -> int:
-    """A whole number, zero where there is none or something else."""
+    """A whole number; zero if it is missing or not a number."""
     value = item.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def name_of(item: dict[str, Any]) -> str:
     """The object's name."""
-    return str(part(item, "metadata").get("name", ""))
+    return str(nested(item, "metadata").get("name", ""))
 
 
 def age_of(item: dict[str, Any], now: datetime) -> str:
-    """How long ago the object was made."""
-    return age(part(item, "metadata").get("creationTimestamp"), now)
+    """The age of the object."""
+    return age(nested(item, "metadata").get("creationTimestamp"), now)
 
 
 def has_condition(item: Mapping[str, Any], kind: str) -> bool:
-    """Whether a condition of this type is true."""
-    found = (entry.get("status") for entry in entries(part(item, "status"), "conditions") if entry.get("type") == kind)
-    return next(found, "") == "True"
+    """Return whether a condition of this type is true."""
+    statuses = (
+        entry.get("status") for entry in entries(nested(item, "status"), "conditions") if entry.get("type") == kind
+    )
+    return next(statuses, "") == "True"
 
 
 def labels_text(labels: Mapping[str, Any]) -> str:
@@ -100,7 +102,7 @@ def some(shown: list[str], count: int, limit: int = 3) -> str:
 
 
 def column(name: str, description: str, *, type: str = "string", wide: bool = False) -> Column:  # noqa: A002
-    """A column; a wide one is shown when it is asked for."""
+    """A column; a wide one is shown on request only."""
     return Column(name, "", type=type, priority=1 if wide else 0, description=description)
 
 

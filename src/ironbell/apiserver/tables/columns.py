@@ -1,7 +1,7 @@
 """Columns of tables: those a custom resource declares, and those of the built-in kinds.
 
 A `Printer` is column definitions with a function from a decoded object to one row's cells. Built-in kinds have their
-own, because counts, ages of other fields and node roles are no JSONPath.
+own, because JSONPath cannot express numbers of items, ages of other fields and node roles.
 
 Failure modes: none for data; a declared path outside the subset prints an empty cell, as a missing field does.
 
@@ -55,8 +55,8 @@ def _declared_cell(column: Column) -> Callable[[dict[str, Any], datetime], Any]:
         return lambda _item, _now: None
 
     def cell(item: dict[str, Any], now: datetime) -> Any:
-        found = path.find(item)
-        return _typed(column.type, found[0], now) if found and found[0] is not None else None
+        values = path.find(item)
+        return _typed(column.type, values[0], now) if values and values[0] is not None else None
 
     return cell
 

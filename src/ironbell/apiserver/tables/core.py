@@ -1,4 +1,4 @@
-"""Tables of what every cluster has: namespaces, data, nodes, events, leases, definitions.
+"""Tables of the kinds that every cluster has: namespaces, data, nodes, events, leases, definitions.
 
 Source: kubernetes/kubernetes: pkg/printers/internalversion/printers.go.
 """
@@ -10,21 +10,21 @@ from typing import Any
 
 from ironbell.api.kind import Column
 from ironbell.apiserver.tables.age import age
-from ironbell.apiserver.tables.cells import AGE, NAME, Printer, age_of, column, entries, name_of, named, part
+from ironbell.apiserver.tables.cells import AGE, NAME, Printer, age_of, column, entries, name_of, named, nested
 from ironbell.base.wording import INVALID
 
 
 def _data_count(item: dict[str, Any]) -> int:
-    return len(part(item, "data")) + len(part(item, "binaryData"))
+    return len(nested(item, "data")) + len(nested(item, "binaryData"))
 
 
 def _node_cells(item: dict[str, Any]) -> list[Any]:
-    status = part(item, "status")
+    status = nested(item, "status")
     ready = next((c.get("status") for c in entries(status, "conditions") if c.get("type") == "Ready"), None)
     words = [{"True": "Ready", None: "Unknown"}.get(ready, "NotReady")]
-    if part(item, "spec").get("unschedulable"):
+    if nested(item, "spec").get("unschedulable"):
         words.append("SchedulingDisabled")
-    return [",".join(words), _node_roles(part(item, "metadata", "labels"))]
+    return [",".join(words), _node_roles(nested(item, "metadata", "labels"))]
 
 
 def _node_roles(labels: dict[str, Any]) -> str:
@@ -35,7 +35,7 @@ def _node_roles(labels: dict[str, Any]) -> str:
 
 
 def _node_row(item: dict[str, Any], now: datetime) -> list[Any]:
-    status, info = part(item, "status"), part(item, "status", "nodeInfo")
+    status, info = nested(item, "status"), nested(item, "status", "nodeInfo")
     addresses = {entry.get("type"): entry.get("address") for entry in reversed(entries(status, "addresses"))}
     return [
         name_of(item),
@@ -56,21 +56,21 @@ def _kernel(info: dict[str, Any]) -> str:
 
 
 def _event_row(item: dict[str, Any], now: datetime) -> list[Any]:
-    """Of either group: events.k8s.io has other names for what both have."""
-    involved = part(item, "involvedObject") or part(item, "regarding")
-    series, source = part(item, "series"), part(item, "source") or part(item, "deprecatedSource")
+    """The row of an event of either group: events.k8s.io has other names for the same fields."""
+    involved = nested(item, "involvedObject") or nested(item, "regarding")
+    series, source = nested(item, "series"), nested(item, "source") or nested(item, "deprecatedSource")
     first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
     last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or first
     kind, name = str(involved.get("kind", "")).lower(), involved.get("name", "")
     reporter = item.get("reportingComponent") or item.get("reportingController")
-    told_by = (source.get("component") or reporter, source.get("host") or item.get("reportingInstance"))
+    source_parts = (source.get("component") or reporter, source.get("host") or item.get("reportingInstance"))
     return [
         age(series.get("lastObservedTime") or last, now),
         item.get("type", ""),
         item.get("reason", ""),
         f"{kind}/{name}" if name else kind,
         involved.get("fieldPath", ""),
-        ", ".join(str(text) for text in told_by if text),
+        ", ".join(str(text) for text in source_parts if text),
         str(item.get("message") or item.get("note") or "").strip(),
         age(first, now),
         series.get("count") or item.get("count") or item.get("deprecatedCount") or 1,
@@ -79,7 +79,7 @@ def _event_row(item: dict[str, Any], now: datetime) -> list[Any]:
 
 
 def _created_at(item: dict[str, Any], _now: datetime) -> list[Any]:
-    return [name_of(item), part(item, "metadata").get("creationTimestamp") or INVALID]
+    return [name_of(item), nested(item, "metadata").get("creationTimestamp") or INVALID]
 
 
 _EVENT = Printer(
@@ -89,8 +89,8 @@ _EVENT = Printer(
         column("Reason", "Short machine-readable cause."),
         column("Object", "The object that this is about."),
         column("Subobject", "The part of the object that this is about.", wide=True),
-        column("Source", "Who reported this.", wide=True),
-        column("Message", "What happened, in words."),
+        column("Source", "Component that reported the event.", wide=True),
+        column("Message", "Description of the event."),
         column("First Seen", "Time since this was first observed.", wide=True),
         column("Count", "How many times this was observed.", wide=True),
         Column("Name", "", format="name", priority=1, description="Name of the event."),
@@ -115,19 +115,19 @@ _NODE = Printer(
 PRINTERS: dict[tuple[str, str], Printer] = {
     ("", "Namespace"): named(
         column("Status", "Active, or Terminating while it is being deleted."),
-        cells=lambda item: [part(item, "status").get("phase", "")],
+        cells=lambda item: [nested(item, "status").get("phase", "")],
     ),
     ("", "Secret"): named(
-        column("Type", "What the secret is for."),
+        column("Type", "Type of the secret's data."),
         column("Data", "Number of keys.", type="string"),
-        cells=lambda item: [item.get("type", ""), len(part(item, "data"))],
+        cells=lambda item: [item.get("type", ""), len(nested(item, "data"))],
     ),
     ("", "ConfigMap"): named(column("Data", "Number of keys."), cells=lambda item: [_data_count(item)]),
     ("", "Node"): _NODE,
     ("", "Event"): _EVENT,
     ("events.k8s.io", "Event"): _EVENT,
     ("coordination.k8s.io", "Lease"): named(
-        column("Holder", "Who holds the lease."), cells=lambda item: [part(item, "spec").get("holderIdentity", "")]
+        column("Holder", "Holder of the lease."), cells=lambda item: [nested(item, "spec").get("holderIdentity", "")]
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Printer(
         (NAME, column("Created At", "When the definition was created.", type="date")), _created_at

@@ -18,28 +18,32 @@ from ironbell.apiserver.tables.cells import (
     entries,
     name_of,
     named,
+    nested,
     number,
-    part,
 )
 
 
 def _schema(item: dict[str, Any], now: datetime) -> list[Any]:
-    spec = part(item, "spec")
-    told = (one.get("status") for one in entries(part(item, "status"), "conditions") if one.get("type") == "Dangling")
+    spec = nested(item, "spec")
+    dangling = (
+        condition.get("status")
+        for condition in entries(nested(item, "status"), "conditions")
+        if condition.get("type") == "Dangling"
+    )
     return [
-        name_of(item), part(spec, "priorityLevelConfiguration").get("name", ""), number(spec, "matchingPrecedence"),
-        part(spec, "distinguisherMethod").get("type") or NONE, age_of(item, now), next(told, "?"),
+        name_of(item), nested(spec, "priorityLevelConfiguration").get("name", ""), number(spec, "matchingPrecedence"),
+        nested(spec, "distinguisherMethod").get("type") or NONE, age_of(item, now), next(dangling, "?"),
     ]  # fmt: skip
 
 
 def _order(item: dict[str, Any]) -> tuple[int, str]:
-    """Those first that requests are held against first."""
-    return number(part(item, "spec"), "matchingPrecedence"), name_of(item)
+    """Sort key of schemas: by precedence."""
+    return number(nested(item, "spec"), "matchingPrecedence"), name_of(item)
 
 
 def _level(item: dict[str, Any]) -> list[Any]:
-    spec = part(item, "spec")
-    limited, queuing = part(spec, "limited"), part(spec, "limited", "limitResponse", "queuing")
+    spec = nested(item, "spec")
+    limited, queuing = nested(spec, "limited"), nested(spec, "limited", "limitResponse", "queuing")
     queues = [number(queuing, key) if queuing else NONE for key in ("queues", "handSize", "queueLengthLimit")]
     return [spec.get("type", ""), number(limited, "nominalConcurrencyShares") if limited else NONE, *queues]
 
@@ -50,7 +54,7 @@ PRINTERS: dict[tuple[str, str], Printer] = {
         (
             NAME, column("PriorityLevel", "The level that its requests have."),
             column("MatchingPrecedence", "Schemas with lower numbers are tried first."),
-            column("DistinguisherMethod", "What tells its flows apart."), AGE,
+            column("DistinguisherMethod", "Attribute by which its flows differ."), AGE,
             column("MissingPL", "Whether its level does not exist."),
         ),
         _schema, _order,

@@ -36,7 +36,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class PathError(IronbellError):
-    """The text is no path of the subset."""
+    """The text is not a path of the subset."""
 
     reason, retry = "InvalidJSONPath", Retry.NEVER
 
@@ -139,13 +139,13 @@ def _field(name: str) -> Step:
 
 
 def _wildcard(values: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    children: list[Any] = []
     for value in values:
         if isinstance(value, dict):
-            found.extend(value.values())
+            children.extend(value.values())
         elif isinstance(value, list):
-            found.extend(value)
-    return found
+            children.extend(value)
+    return children
 
 
 def _slice(inner: str) -> Step:
@@ -226,4 +226,4 @@ def _literal(text: str, whole: str) -> Any:
         return text == "true"
     if _LITERAL.match(text):
         return float(text) if "." in text else int(text)
-    raise PathError(f"JSONPath {whole!r} compares with {text!r}, which is no string, number, boolean or @ path")
+    raise PathError(f"JSONPath {whole!r} compares with {text!r}: expected a string, a number, a boolean or an @ path")

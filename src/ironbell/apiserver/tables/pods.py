@@ -1,4 +1,4 @@
-"""The table of pods, whose status is told by their containers.
+"""The table of pods, whose status depends on their containers.
 
 Source: kubernetes/kubernetes: pkg/printers/internalversion/printers.go (printPod).
 """
@@ -20,8 +20,8 @@ from ironbell.apiserver.tables.cells import (
     entries,
     has_condition,
     name_of,
+    nested,
     number,
-    part,
 )
 
 
@@ -32,7 +32,7 @@ class _Restarts:
 
     def add(self, container: dict[str, Any]) -> None:
         self.count += number(container, "restartCount")
-        finished = part(container, "lastState", "terminated").get("finishedAt")
+        finished = nested(container, "lastState", "terminated").get("finishedAt")
         if isinstance(finished, str):
             self.dates.append(finished)
 
@@ -43,7 +43,7 @@ class _Restarts:
 
 
 def _row(item: dict[str, Any], now: datetime) -> list[Any]:
-    spec, status = part(item, "spec"), part(item, "status")
+    spec, status = nested(item, "spec"), nested(item, "status")
     sidecars = {
         entry.get("name") for entry in entries(spec, "initContainers") if entry.get("restartPolicy") == "Always"
     }
@@ -66,8 +66,8 @@ def _row(item: dict[str, Any], now: datetime) -> list[Any]:
 def _initial(
     item: dict[str, Any], sidecars: set[Any], all_starts: _Restarts, side_starts: _Restarts
 ) -> tuple[str, int, bool]:
-    """What the init containers tell: a reason, how many sidecars are ready, whether they are still at it."""
-    status = part(item, "status")
+    """The state of the init containers: a reason, how many sidecars are ready, whether initialisation still runs."""
+    status = nested(item, "status")
     reason, ready = str(status.get("reason") or status.get("phase") or ""), 0
     if any(entry.get("reason") == "SchedulingGated" for entry in entries(status, "conditions")):
         reason = "SchedulingGated"
@@ -76,33 +76,33 @@ def _initial(
         all_starts.add(container)
         if is_sidecar:
             side_starts.add(container)
-        state = part(container, "state")
-        ended = part(state, "terminated")
-        if "terminated" in state and not number(ended, "exitCode"):
+        state = nested(container, "state")
+        terminated = nested(state, "terminated")
+        if "terminated" in state and not number(terminated, "exitCode"):
             continue
         if is_sidecar and container.get("started"):
             ready += bool(container.get("ready"))
             continue
-        waiting = part(state, "waiting").get("reason")
+        waiting = nested(state, "waiting").get("reason")
         if "terminated" in state:
-            return f"Init:{_ended(ended)}", ready, True
+            return f"Init:{_termination_reason(terminated)}", ready, True
         if waiting and waiting != "PodInitializing":
             return f"Init:{waiting}", ready, True
-        return f"Init:{index}/{len(entries(part(item, 'spec'), 'initContainers'))}", ready, True
+        return f"Init:{index}/{len(entries(nested(item, 'spec'), 'initContainers'))}", ready, True
     return reason, ready, False
 
 
 def _running(item: dict[str, Any], reason: str, restarts: _Restarts) -> tuple[str, int]:
-    """What the containers tell: a reason, and how many are ready."""
+    """The state of the containers: a reason, and how many are ready."""
     ready, failure = 0, ""
-    for container in reversed(entries(part(item, "status"), "containerStatuses")):
+    for container in reversed(entries(nested(item, "status"), "containerStatuses")):
         restarts.add(container)
-        state = part(container, "state")
-        if part(state, "waiting").get("reason"):
-            reason = str(part(state, "waiting")["reason"])
+        state = nested(container, "state")
+        if nested(state, "waiting").get("reason"):
+            reason = str(nested(state, "waiting")["reason"])
         elif "terminated" in state:
-            reason = _ended(part(state, "terminated"))
-            failure = reason if number(part(state, "terminated"), "exitCode") else failure
+            reason = _termination_reason(nested(state, "terminated"))
+            failure = reason if number(nested(state, "terminated"), "exitCode") else failure
         elif container.get("ready") and "running" in state:
             ready += 1
     if reason == "Completed":
@@ -112,7 +112,7 @@ def _running(item: dict[str, Any], reason: str, restarts: _Restarts) -> tuple[st
     return reason, ready
 
 
-def _ended(terminated: dict[str, Any]) -> str:
+def _termination_reason(terminated: dict[str, Any]) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
     signal = number(terminated, "signal")
@@ -120,8 +120,8 @@ def _ended(terminated: dict[str, Any]) -> str:
 
 
 def _ending(item: dict[str, Any], reason: str) -> str:
-    status = part(item, "status")
-    if not part(item, "metadata").get("deletionTimestamp"):
+    status = nested(item, "status")
+    if not nested(item, "metadata").get("deletionTimestamp"):
         return reason
     if status.get("reason") == "NodeLost":
         return "Unknown"
@@ -129,16 +129,16 @@ def _ending(item: dict[str, Any], reason: str) -> str:
 
 
 def _gates(item: dict[str, Any]) -> str:
-    gates = entries(part(item, "spec"), "readinessGates")
+    gates = entries(nested(item, "spec"), "readinessGates")
     passed = sum(has_condition(item, str(gate.get("conditionType"))) for gate in gates)
     return f"{passed}/{len(gates)}" if gates else NONE
 
 
 POD = Printer(
     (
-        NAME, column("Ready", "How many containers are ready, of how many."), column("Status", "What the pod is at."),
-        column("Restarts", "How often its containers were started again, and when last."), AGE,
-        column("IP", "Address of the pod.", wide=True), column("Node", "Where it runs.", wide=True),
+        NAME, column("Ready", "Ready containers, of all containers."), column("Status", "Phase or reason of the pod."),
+        column("Restarts", "Restarts of its containers, and the time of the last one."), AGE,
+        column("IP", "Address of the pod.", wide=True), column("Node", "Node that it runs on.", wide=True),
         column("Nominated Node", "Where room is made for it.", wide=True),
         column("Readiness Gates", "How many further conditions of readiness hold, of how many.", wide=True),
     ),

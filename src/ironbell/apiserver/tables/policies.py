@@ -1,4 +1,4 @@
-"""Tables of who may do what, and how much.
+"""Tables of roles, bindings, quotas and policies.
 
 Source: kubernetes/kubernetes: pkg/printers/internalversion/printers.go.
 """
@@ -23,21 +23,21 @@ from ironbell.apiserver.tables.cells import (
     labels_text,
     name_of,
     named,
+    nested,
     number,
-    part,
 )
 from ironbell.base.wording import INVALID, human_duration
 
 
 def _created_at(item: dict[str, Any], _now: datetime) -> list[Any]:
-    return [name_of(item), part(item, "metadata").get("creationTimestamp") or INVALID]
+    return [name_of(item), nested(item, "metadata").get("creationTimestamp") or INVALID]
 
 
 def _subjects(item: dict[str, Any]) -> list[Any]:
-    found = entries(item, "subjects")
+    subjects = entries(item, "subjects")
 
     def names(kind: str) -> str:
-        return ", ".join(_subject(entry) for entry in found if entry.get("kind") == kind)
+        return ", ".join(_subject(entry) for entry in subjects if entry.get("kind") == kind)
 
     return [names("User"), names("Group"), names("ServiceAccount")]
 
@@ -48,12 +48,12 @@ def _subject(entry: dict[str, Any]) -> str:
 
 
 def _role(item: dict[str, Any]) -> list[Any]:
-    role = part(item, "roleRef")
+    role = nested(item, "roleRef")
     return [f"{role.get('kind', '')}/{role.get('name', '')}"]
 
 
 def _request(item: dict[str, Any], now: datetime) -> list[Any]:
-    spec, status = part(item, "spec"), part(item, "status")
+    spec, status = nested(item, "spec"), nested(item, "status")
     kinds = {entry.get("type") for entry in entries(status, "conditions")}
     state = "Denied" if "Denied" in kinds else "Approved" if "Approved" in kinds else "Pending"
     state += (",Failed" if "Failed" in kinds else "") + (",Issued" if status.get("certificate") else "")
@@ -63,21 +63,21 @@ def _request(item: dict[str, Any], now: datetime) -> list[Any]:
 
 
 def _quota(item: dict[str, Any]) -> list[Any]:
-    hard, used = part(item, "status", "hard"), part(item, "status", "used")
+    hard, used = nested(item, "status", "hard"), nested(item, "status", "used")
     shown = {name: f"{name}: {used.get(name, 0)}/{hard[name]}" for name in sorted(hard)}
     limits = [text for name, text in shown.items() if name.startswith("limits.")]
     return [", ".join(text for text in shown.values() if text not in limits), ", ".join(limits)]
 
 
 def _budget(item: dict[str, Any]) -> list[Any]:
-    spec = part(item, "spec")
+    spec = nested(item, "spec")
     bounds = [str(spec[name]) if spec.get(name) is not None else "N/A" for name in ("minAvailable", "maxUnavailable")]
-    return [*bounds, number(part(item, "status"), "disruptionsAllowed")]
+    return [*bounds, number(nested(item, "status"), "disruptionsAllowed")]
 
 
 def _autoscaler(shown: dict[str, Any]) -> list[Any]:
     item = convert_autoscaler(shown, autoscalers.NEW)
-    spec, status, target = part(item, "spec"), part(item, "status"), part(item, "spec", "scaleTargetRef")
+    spec, status, target = nested(item, "spec"), nested(item, "status"), nested(item, "spec", "scaleTargetRef")
     least = spec.get("minReplicas")
     return [
         f"{target.get('kind', '')}/{target.get('name', '')}", _metrics(item), UNSET if least is None else str(least),
@@ -86,9 +86,9 @@ def _autoscaler(shown: dict[str, Any]) -> list[Any]:
 
 
 def _metrics(item: dict[str, Any]) -> str:
-    wanted = entries(part(item, "spec"), "metrics")
-    seen = entries(part(item, "status"), "currentMetrics")
-    shown = [_metric(metric, seen[index] if index < len(seen) else {}) for index, metric in enumerate(wanted)]
+    metrics = entries(nested(item, "spec"), "metrics")
+    seen = entries(nested(item, "status"), "currentMetrics")
+    shown = [_metric(metric, seen[index] if index < len(seen) else {}) for index, metric in enumerate(metrics)]
     text = ", ".join(shown[:2]) or NONE
     return f"{text} + {len(shown) - 2} more..." if len(shown) > 2 else text
 
@@ -96,8 +96,8 @@ def _metrics(item: dict[str, Any]) -> str:
 def _metric(metric: dict[str, Any], seen: dict[str, Any]) -> str:
     kind = str(metric.get("type", ""))
     field = kind[:1].lower() + kind[1:]
-    target, current = part(metric, field, "target"), part(seen, field, "current")
-    prefix = f"{part(metric, field).get('name', '')}: " if kind in {"Resource", "ContainerResource"} else ""
+    target, current = nested(metric, field, "target"), nested(seen, field, "current")
+    prefix = f"{nested(metric, field).get('name', '')}: " if kind in {"Resource", "ContainerResource"} else ""
     if target.get("averageValue") is not None:
         suffix = " (avg)" if kind in {"External", "Object"} else ""
         return f"{prefix}{current.get('averageValue', '<unknown>')}/{target['averageValue']}{suffix}"
@@ -110,26 +110,26 @@ def _metric(metric: dict[str, Any], seen: dict[str, Any]) -> str:
 
 def _policy(counted: str) -> Callable[[dict[str, Any]], list[Any]]:
     def cells(item: dict[str, Any]) -> list[Any]:
-        kind = part(item, "spec", "paramKind")
+        kind = nested(item, "spec", "paramKind")
         shown = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else UNSET
-        return [len(entries(part(item, "spec"), counted)), shown]
+        return [len(entries(nested(item, "spec"), counted)), shown]
 
     return cells
 
 
 def _policy_binding(item: dict[str, Any]) -> list[Any]:
-    spec, ref = part(item, "spec"), part(item, "spec", "paramRef")
+    spec, ref = nested(item, "spec"), nested(item, "spec", "paramRef")
     shown = UNSET
     if ref.get("name"):
         shown = f"{ref.get('namespace') or '*'}/{ref['name']}"
     elif ref.get("selector") is not None:
-        selector = part(ref, "selector")
-        shown = labels_text(part(selector, "matchLabels")) if not entries(selector, "matchExpressions") else "*"
+        selector = nested(ref, "selector")
+        shown = labels_text(nested(selector, "matchLabels")) if not entries(selector, "matchExpressions") else "*"
     return [spec.get("policyName", ""), shown]
 
 
 _BINDING = named(
-    column("Role", "What it gives."), cells=_role,
+    column("Role", "Role that it grants."), cells=_role,
     more=(
         column("Users", "Users who get it.", wide=True), column("Groups", "Groups that get it.", wide=True),
         column("ServiceAccounts", "ServiceAccounts that get it.", wide=True),
@@ -152,22 +152,23 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _BINDING,
     ("", "LimitRange"): _CREATED_AT,
     ("", "ResourceQuota"): named(
-        column("Request", "What is used of what may be requested."), column("Limit", "What is used of the limits."),
+        column("Request", "Used and permitted requests."), column("Limit", "Used and permitted limits."),
         cells=_quota,
     ),
     ("certificates.k8s.io", "CertificateSigningRequest"): Printer(
         (
-            NAME, AGE, column("SignerName", "Who is asked to sign."), column("Requestor", "Who asks."),
-            column("RequestedDuration", "How long it should hold."), column("Condition", "What became of it."),
+            NAME, AGE, column("SignerName", "Signer of the certificate."), column("Requestor", "User that sent it."),
+            column("RequestedDuration", "Requested validity."), column("Condition", "State of the request."),
         ),
         _request,
     ),
     ("policy", "PodDisruptionBudget"): named(
-        column("Min Available", "How many must stay."), column("Max Unavailable", "How many may go."),
-        column("Allowed Disruptions", "How many may go now.", type="integer"), cells=_budget,
+        column("Min Available", "Pods that must stay available."),
+        column("Max Unavailable", "Pods that may be unavailable."),
+        column("Allowed Disruptions", "Pods that may be disrupted now.", type="integer"), cells=_budget,
     ),
     ("autoscaling", "HorizontalPodAutoscaler"): named(
-        column("Reference", "What it scales."), column("Targets", "What it measures, of what it aims at."),
+        column("Reference", "Object that it scales."), column("Targets", "Measured and target values."),
         column("MinPods", "Fewest replicas."), column("MaxPods", "Most replicas."),
         column("Replicas", "Replicas there are."), cells=_autoscaler,
     ),
@@ -179,7 +180,7 @@ PRINTERS: dict[tuple[str, str], Printer] = {
         more_cells=lambda item: [item.get("preemptionPolicy", "")],
     ),
     ("node.k8s.io", "RuntimeClass"): named(
-        column("Handler", "What runs its containers."), cells=lambda item: [item.get("handler", "")]
+        column("Handler", "Handler that runs its containers."), cells=lambda item: [item.get("handler", "")]
     ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,

@@ -1,4 +1,4 @@
-"""Tables of what is reached over a network, and of storage.
+"""Tables of networking and storage.
 
 Source: kubernetes/kubernetes: pkg/printers/internalversion/printers.go.
 """
@@ -20,8 +20,8 @@ from ironbell.apiserver.tables.cells import (
     labels_text,
     name_of,
     named,
+    nested,
     number,
-    part,
     some,
     texts,
 )
@@ -32,7 +32,7 @@ _WIDTH = 16
 
 
 def _service(item: dict[str, Any]) -> list[Any]:
-    spec = part(item, "spec")
+    spec = nested(item, "spec")
     ports = ",".join(_port(entry) for entry in entries(spec, "ports"))
     addresses = texts(spec, "clusterIPs") or [str(spec.get("clusterIP") or NONE)]
     return [spec.get("type", ""), addresses[0], _external(item), ports or NONE]
@@ -44,7 +44,7 @@ def _port(entry: dict[str, Any]) -> str:
 
 
 def _external(item: dict[str, Any]) -> str:
-    spec = part(item, "spec")
+    spec = nested(item, "spec")
     given = texts(spec, "externalIPs")
     match spec.get("type"):
         case "ClusterIP" | "NodePort":
@@ -57,8 +57,8 @@ def _external(item: dict[str, Any]) -> str:
 
 
 def _balancer(item: dict[str, Any]) -> str:
-    found = entries(part(item, "status", "loadBalancer"), "ingress")
-    text = ",".join(sorted({str(entry.get("ip") or entry.get("hostname") or "") for entry in found} - {""}))
+    addresses = entries(nested(item, "status", "loadBalancer"), "ingress")
+    text = ",".join(sorted({str(entry.get("ip") or entry.get("hostname") or "") for entry in addresses} - {""}))
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
 
 
@@ -83,7 +83,7 @@ def _slice(item: dict[str, Any]) -> list[Any]:
 
 
 def _ingress(item: dict[str, Any]) -> list[Any]:
-    spec = part(item, "spec")
+    spec = nested(item, "spec")
     rules = entries(spec, "rules")
     hosts = [str(rule["host"]) for rule in rules if rule.get("host")]
     shown = some(hosts, len(rules)) if len(hosts) > 3 else ",".join(hosts)
@@ -91,13 +91,13 @@ def _ingress(item: dict[str, Any]) -> list[Any]:
 
 
 def _default_name(item: dict[str, Any], *annotations: str) -> str:
-    found = part(item, "metadata", "annotations")
-    is_default = any(found.get(annotation) == "true" for annotation in annotations)
+    values = nested(item, "metadata", "annotations")
+    is_default = any(values.get(annotation) == "true" for annotation in annotations)
     return f"{name_of(item)} (default)" if is_default else name_of(item)
 
 
 def _ingress_class(item: dict[str, Any], now: datetime) -> list[Any]:
-    spec, parameters = part(item, "spec"), part(item, "spec", "parameters")
+    spec, parameters = nested(item, "spec"), nested(item, "spec", "parameters")
     group = parameters.get("apiGroup")
     kind = f"{parameters.get('kind', '')}{f'.{group}' if group else ''}"
     shown = f"{kind}/{parameters.get('name', '')}" if parameters else NONE
@@ -110,28 +110,28 @@ def _modes(modes: list[str]) -> str:
 
 
 def _phase(item: dict[str, Any]) -> str:
-    is_going = part(item, "metadata").get("deletionTimestamp")
-    return "Terminating" if is_going else str(part(item, "status").get("phase", ""))
+    is_deleting = nested(item, "metadata").get("deletionTimestamp")
+    return "Terminating" if is_deleting else str(nested(item, "status").get("phase", ""))
 
 
 def _class(item: dict[str, Any]) -> str:
-    old = part(item, "metadata", "annotations").get("volume.beta.kubernetes.io/storage-class")
-    return str(old or part(item, "spec").get("storageClassName") or "")
+    old = nested(item, "metadata", "annotations").get("volume.beta.kubernetes.io/storage-class")
+    return str(old or nested(item, "spec").get("storageClassName") or "")
 
 
 def _volume(item: dict[str, Any]) -> list[Any]:
-    spec, claim = part(item, "spec"), part(item, "spec", "claimRef")
+    spec, claim = nested(item, "spec"), nested(item, "spec", "claimRef")
     return [
-        part(spec, "capacity").get("storage", "0"), _modes(texts(spec, "accessModes")),
+        nested(spec, "capacity").get("storage", "0"), _modes(texts(spec, "accessModes")),
         spec.get("persistentVolumeReclaimPolicy", ""), _phase(item),
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "", _class(item),
-        spec.get("volumeAttributesClassName") or UNSET, part(item, "status").get("reason", ""),
+        spec.get("volumeAttributesClassName") or UNSET, nested(item, "status").get("reason", ""),
     ]  # fmt: skip
 
 
 def _claim(item: dict[str, Any]) -> list[Any]:
-    spec, status = part(item, "spec"), part(item, "status")
-    bound = [part(status, "capacity").get("storage", "0"), _modes(texts(status, "accessModes"))]
+    spec, status = nested(item, "spec"), nested(item, "status")
+    bound = [nested(status, "capacity").get("storage", "0"), _modes(texts(status, "accessModes"))]
     return [
         _phase(item), spec.get("volumeName", ""), *(bound if spec.get("volumeName") else ["", ""]), _class(item),
         spec.get("volumeAttributesClassName") or UNSET,
@@ -152,66 +152,70 @@ _CLASS = column("StorageClass", "Class of the storage.")
 _ATTRIBUTES = column("VolumeAttributesClass", "Class of the volume's attributes.")
 _VOLUME_MODE = column("VolumeMode", "Whether it is a file system or a block device.", wide=True)
 _CAPACITY = column("Capacity", "How much it holds.")
-_ACCESS = column("Access Modes", "Who may use it at the same time.")
-_STATUS = column("Status", "What it is at.")
+_ACCESS = column("Access Modes", "Permitted concurrent use.")
+_STATUS = column("Status", "Phase of the volume or claim.")
 
 
 def _volume_mode(item: dict[str, Any]) -> list[Any]:
-    return [part(item, "spec").get("volumeMode") or UNSET]
+    return [nested(item, "spec").get("volumeMode") or UNSET]
 
 
 PRINTERS: dict[tuple[str, str], Printer] = {
     ("", "Service"): named(
         column("Type", "How it is reached."), column("Cluster-IP", "Address inside the cluster."),
         column("External-IP", "Address outside the cluster."), column("Port(s)", "Its ports."), cells=_service,
-        more=(column("Selector", "Which pods are behind it.", wide=True),),
-        more_cells=lambda item: [labels_text(part(item, "spec", "selector"))],
+        more=(column("Selector", "Selector of its pods.", wide=True),),
+        more_cells=lambda item: [labels_text(nested(item, "spec", "selector"))],
     ),
     ("", "Endpoints"): named(
-        column("Endpoints", "What is behind the service."), cells=lambda item: [_endpoints(item)]
+        column("Endpoints", "Addresses of the service's pods."), cells=lambda item: [_endpoints(item)]
     ),
     ("discovery.k8s.io", "EndpointSlice"): named(
-        column("AddressType", "What its addresses are."), column("Ports", "Its ports."),
+        column("AddressType", "Type of its addresses."), column("Ports", "Its ports."),
         column("Endpoints", "Its addresses."), cells=_slice,
     ),
     ("networking.k8s.io", "Ingress"): named(
-        column("Class", "Who serves it."), column("Hosts", "Names that it is for."),
+        column("Class", "Class that serves it."), column("Hosts", "Host names of its rules."),
         column("Address", "Where it is reached."), column("Ports", "Its ports."), cells=_ingress,
     ),
     ("networking.k8s.io", "IngressClass"): Printer(
-        (NAME, column("Controller", "Who serves it."), column("Parameters", "Where more is said."), AGE), _ingress_class
+        (NAME, column("Controller", "Controller that serves it."), column("Parameters", "Further parameters."), AGE),
+        _ingress_class,
     ),
     ("networking.k8s.io", "NetworkPolicy"): named(
-        column("Pod-Selector", "Which pods it is for."),
-        cells=lambda item: [selector_text(part(item, "spec", "podSelector")) or NONE],
+        column("Pod-Selector", "Selector of its pods."),
+        cells=lambda item: [selector_text(nested(item, "spec", "podSelector")) or NONE],
     ),
     ("", "PersistentVolume"): named(
-        _CAPACITY, _ACCESS, column("Reclaim Policy", "What becomes of it."), _STATUS, column("Claim", "Who has it."),
-        _CLASS, _ATTRIBUTES, column("Reason", "Why it is so."), cells=_volume, more=(_VOLUME_MODE,),
+        _CAPACITY, _ACCESS, column("Reclaim Policy", "Handling of a released volume."), _STATUS,
+        column("Claim", "Claim that it is bound to."),
+        _CLASS, _ATTRIBUTES, column("Reason", "Reason of the phase."), cells=_volume, more=(_VOLUME_MODE,),
         more_cells=_volume_mode,
     ),
     ("", "PersistentVolumeClaim"): named(
-        _STATUS, column("Volume", "What it got."), _CAPACITY, _ACCESS, _CLASS, _ATTRIBUTES, cells=_claim,
+        _STATUS, column("Volume", "Volume that it is bound to."), _CAPACITY, _ACCESS, _CLASS, _ATTRIBUTES, cells=_claim,
         more=(_VOLUME_MODE,), more_cells=_volume_mode,
     ),
     ("storage.k8s.io", "StorageClass"): Printer(
         (
-            NAME, column("Provisioner", "Who makes volumes."), column("ReclaimPolicy", "What becomes of them."),
+            NAME, column("Provisioner", "Provisioner of volumes."),
+            column("ReclaimPolicy", "Handling of released volumes."),
             column("VolumeBindingMode", "When a volume is chosen."),
             column("AllowVolumeExpansion", "Whether volumes can grow."), AGE,
         ),
         _storage_class,
     ),
     ("storage.k8s.io", "VolumeAttachment"): named(
-        column("Attacher", "Who attaches it."), column("PV", "The volume."), column("Node", "Where to."),
+        column("Attacher", "Driver that attaches it."), column("PV", "The volume."),
+        column("Node", "Node that it is attached to."),
         column("Attached", "Whether it is attached.", type="boolean"),
         cells=lambda item: [
-            part(item, "spec").get("attacher", ""), part(item, "spec", "source").get("persistentVolumeName", ""),
-            part(item, "spec").get("nodeName", ""), bool(part(item, "status").get("attached")),
+            nested(item, "spec").get("attacher", ""), nested(item, "spec", "source").get("persistentVolumeName", ""),
+            nested(item, "spec").get("nodeName", ""), bool(nested(item, "status").get("attached")),
         ],
     ),
     ("storage.k8s.io", "CSINode"): named(
         column("Drivers", "How many drivers it has.", type="integer"),
-        cells=lambda item: [len(entries(part(item, "spec"), "drivers"))],
+        cells=lambda item: [len(entries(nested(item, "spec"), "drivers"))],
     ),
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Server-side representations other than the object itself: Tables and metadata only.
 
 Clients ask for them in `Accept` (`as=Table`, `as=PartialObjectMetadata`, `as=PartialObjectMetadataList`); kubectl's
-`get` prints nothing but Tables. All functions work on encoded objects and give encoded answers.
+`get` prints nothing but Tables. All functions take encoded objects and return encoded bodies.
 
 Source: kubernetes/apimachinery: pkg/apis/meta/v1/types.go (Table, PartialObjectMetadata);
 kubernetes/apiserver: pkg/endpoints/handlers/response.go.
@@ -22,7 +22,7 @@ META_API_VERSION = "meta.k8s.io/v1"
 
 
 class Include(Enum):
-    """What a table's rows carry of their objects (`includeObject`)."""
+    """The part of objects in a table's rows (`includeObject`)."""
 
     NONE = "None"
     METADATA = "Metadata"

@@ -1,4 +1,4 @@
-"""Tables of what runs containers.
+"""Tables of the kinds that run containers.
 
 Source: kubernetes/kubernetes: pkg/printers/internalversion/printers.go.
 """
@@ -23,15 +23,15 @@ from ironbell.apiserver.tables.cells import (
     labels_text,
     name_of,
     named,
+    nested,
     number,
-    part,
 )
 from ironbell.apiserver.tables.pods import POD
 from ironbell.apiserver.verbs.scale import selector_text
 
 _CONTAINERS = column("Containers", "Names of each container in the template.", wide=True)
 _IMAGES = column("Images", "Images that the template's containers use.", wide=True)
-_SELECTOR = column("Selector", "Which pods it counts as its own.", wide=True)
+_SELECTOR = column("Selector", "Selector of its pods.", wide=True)
 _WIDE = (_CONTAINERS, _IMAGES, _SELECTOR)
 
 
@@ -40,77 +40,77 @@ def _count(name: str, description: str) -> Column:
 
 
 def _containers(template: dict[str, Any]) -> list[Any]:
-    containers = entries(part(template, "spec"), "containers")
+    containers = entries(nested(template, "spec"), "containers")
     return [",".join(str(entry.get(key, "")) for entry in containers) for key in ("name", "image")]
 
 
 def _wide(item: dict[str, Any]) -> list[Any]:
-    spec = part(item, "spec")
-    return [*_containers(part(spec, "template")), _selector(spec)]
+    spec = nested(item, "spec")
+    return [*_containers(nested(spec, "template")), _selector(spec)]
 
 
 def _selector(spec: dict[str, Any]) -> str:
-    """The selector's text; a Job that makes its own has none yet."""
-    selector = part(spec, "selector")
+    """The selector's text; empty for a Job before its selector is created."""
+    selector = nested(spec, "selector")
     return (selector_text(selector) or NONE) if selector else NONE
 
 
 def _replicas(item: dict[str, Any]) -> list[Any]:
-    spec, status = part(item, "spec"), part(item, "status")
+    spec, status = nested(item, "spec"), nested(item, "status")
     return [number(spec, "replicas"), number(status, "replicas"), number(status, "readyReplicas")]
 
 
 def _ready(item: dict[str, Any]) -> str:
-    return f"{number(part(item, 'status'), 'readyReplicas')}/{number(part(item, 'spec'), 'replicas')}"
+    return f"{number(nested(item, 'status'), 'readyReplicas')}/{number(nested(item, 'spec'), 'replicas')}"
 
 
 def _deployment(item: dict[str, Any]) -> list[Any]:
-    status = part(item, "status")
+    status = nested(item, "status")
     return [_ready(item), number(status, "updatedReplicas"), number(status, "availableReplicas")]
 
 
 def _daemon_set(item: dict[str, Any]) -> list[Any]:
-    status = part(item, "status")
+    status = nested(item, "status")
     counts = (
         "desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable",
     )  # fmt: skip
-    nodes = part(item, "spec", "template", "spec", "nodeSelector")
+    nodes = nested(item, "spec", "template", "spec", "nodeSelector")
     return [*(number(status, name) for name in counts), labels_text(nodes)]
 
 
 def _job_row(item: dict[str, Any], now: datetime) -> list[Any]:
-    spec, status = part(item, "spec"), part(item, "status")
+    spec, status = nested(item, "spec"), nested(item, "status")
     parallel = number(spec, "parallelism")
-    wanted = str(spec.get("completions")) if spec.get("completions") is not None else "1"
+    desired = str(spec.get("completions")) if spec.get("completions") is not None else "1"
     if spec.get("completions") is None and parallel > 1:
-        wanted = f"1 of {parallel}"
+        desired = f"1 of {parallel}"
     duration = span(status.get("startTime"), status.get("completionTime"), now)
-    done = f"{number(status, 'succeeded')}/{wanted}"
+    done = f"{number(status, 'succeeded')}/{desired}"
     return [name_of(item), _job_status(item), done, duration, age_of(item, now), *_wide(item)]
 
 
 def _job_status(item: dict[str, Any]) -> str:
     if has_condition(item, "Complete") or has_condition(item, "Failed"):
         return "Complete" if has_condition(item, "Complete") else "Failed"
-    if part(item, "metadata").get("deletionTimestamp"):
+    if nested(item, "metadata").get("deletionTimestamp"):
         return "Terminating"
     states = {"Suspended": "Suspended", "FailureTarget": "FailureTarget", "SuccessCriteriaMet": "SuccessCriteriaMet"}
     return next((text for kind, text in states.items() if has_condition(item, kind)), "Running")
 
 
 def _cron_job_row(item: dict[str, Any], now: datetime) -> list[Any]:
-    spec, status = part(item, "spec"), part(item, "status")
+    spec, status = nested(item, "spec"), nested(item, "status")
     suspend, last = spec.get("suspend"), status.get("lastScheduleTime")
-    job = part(spec, "jobTemplate", "spec")
+    job = nested(spec, "jobTemplate", "spec")
     return [
         name_of(item), spec.get("schedule", ""), spec.get("timeZone") or NONE,
         UNSET if suspend is None else str(bool(suspend)), len(entries(status, "active")),
-        age(last, now) if last else NONE, age_of(item, now), *_containers(part(job, "template")), _selector(job),
+        age(last, now) if last else NONE, age_of(item, now), *_containers(nested(job, "template")), _selector(job),
     ]  # fmt: skip
 
 
 def _revision(item: dict[str, Any]) -> list[Any]:
-    owners = entries(part(item, "metadata"), "ownerReferences")
+    owners = entries(nested(item, "metadata"), "ownerReferences")
     owner = next((entry for entry in owners if entry.get("controller")), None)
     return [_owner_text(owner) if owner else NONE, number(item, "revision")]
 
@@ -122,7 +122,7 @@ def _owner_text(owner: dict[str, Any]) -> str:
 
 
 _REPLICAS = named(
-    _count("Desired", "How many replicas are wanted."), _count("Current", "How many there are."),
+    _count("Desired", "Desired number of replicas."), _count("Current", "Current number of replicas."),
     _count("Ready", "How many are ready."), cells=_replicas, more=_WIDE, more_cells=_wide,
 )  # fmt: skip
 PRINTERS: dict[tuple[str, str], Printer] = {
@@ -137,14 +137,14 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ),
     ("apps", "StatefulSet"): named(
         column("Ready", "How many replicas are ready, of how many."), cells=lambda item: [_ready(item)],
-        more=(_CONTAINERS, _IMAGES), more_cells=lambda item: _containers(part(item, "spec", "template")),
+        more=(_CONTAINERS, _IMAGES), more_cells=lambda item: _containers(nested(item, "spec", "template")),
     ),
     ("apps", "DaemonSet"): named(
         _count("Desired", "How many nodes should run it."), _count("Current", "How many nodes run it."),
         _count("Ready", "How many nodes run it ready."),
         _count("Up-to-date", "How many nodes run the current template."),
         _count("Available", "How many nodes have run it ready for long enough."),
-        column("Node Selector", "Which nodes should run it."),
+        column("Node Selector", "Selector of its nodes."),
         cells=_daemon_set, more=_WIDE, more_cells=_wide,
     ),
     ("apps", "ControllerRevision"): named(
@@ -153,7 +153,7 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ),
     ("batch", "Job"): Printer(
         (
-            NAME, column("Status", "What became of it so far."),
+            NAME, column("Status", "State of the job."),
             column("Completions", "How often it succeeded, of how often."),
             column("Duration", "How long it has run, or ran."), AGE, *_WIDE,
         ),
@@ -173,8 +173,8 @@ PRINTERS: dict[tuple[str, str], Printer] = {
             column("Images", "Images that the template's containers use."), column("Pod Labels", "Labels of its pods."),
         ),
         lambda item, _now: [
-            name_of(item), *_containers(part(item, "template")),
-            labels_text(part(item, "template", "metadata", "labels")),
+            name_of(item), *_containers(nested(item, "template")),
+            labels_text(nested(item, "template", "metadata", "labels")),
         ],
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Server-side apply: a manager says what it wants, and owns that.
+"""Server-side apply: a manager sends the fields that it desires, and owns them.
 
 Source: kubernetes/apiserver: pkg/endpoints/handlers/patch.go (applyPatcher); kubernetes/apimachinery:
 pkg/util/managedfields/internal (conflict.go, lastappliedmanager.go, lastappliedupdater.go; messages).
@@ -16,7 +16,7 @@ from ironbell.apiserver import status
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.fielderrors import required
 from ironbell.apiserver.managedfields.applying import Applied, Contest, apply_configuration, last_applied_fields
-from ironbell.apiserver.managedfields.compare import compare, said
+from ironbell.apiserver.managedfields.compare import applied_fields, compare
 from ironbell.apiserver.managedfields.fieldset import contains, show
 from ironbell.apiserver.managedfields.managers import APPLY, UPDATE, Manager, read_managers, write_managers
 from ironbell.apiserver.managedfields.ownership import BEFORE_FIRST_APPLY, owned
@@ -35,12 +35,13 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 async def apply(context: Context, request: Request, config: Object) -> bytes:
-    """Apply a configuration; makes the object if there is none.
+    """Apply a configuration; creates a missing object.
 
     Raises:
-        Invalid: the manager has no name.
-        BadRequest: it is of another kind, version or name, or holds a record of managers.
-        Conflict: it would change what others own, and is not forced; or the object it means is gone.
+        Invalid: the field manager has no name.
+        BadRequest: the configuration is of another kind, version or name, or has `managedFields`.
+        Conflict: the configuration would change fields of other managers, and is not forced; or the object with its uid
+            was deleted.
     """
     if not request.options.field_manager:
         raise status.invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
@@ -48,8 +49,8 @@ async def apply(context: Context, request: Request, config: Object) -> bytes:
     is_named = bool(name_of(config))
     _check_values(request, config)
     check_address(request, config)
-    _tell_of_duplicates(request)
-    config = _part(request, config)
+    _report_duplicates(request)
+    config = _subresource_part(request, config)
     encoded = msgspec.json.encode(config)
     time = rfc3339(context.clock.now())
 
@@ -61,7 +62,7 @@ async def apply(context: Context, request: Request, config: Object) -> bytes:
             raise status.not_found(request.info, request.name)
         if not is_named:
             raise status.unnamed(request.name)
-        return await create_value(context, request, _first(request, config, time=time), applied=True)
+        return await create_value(context, request, _new_object(request, config, time=time), applied=True)
     return await update(context, request, change, tracked=True)
 
 
@@ -73,8 +74,8 @@ def _check_type(request: Request, config: Object) -> None:
         raise BadRequest(f"invalid object type: {shown}, Kind={kind}")
 
 
-def _part(request: Request, config: Object) -> Object:
-    """What the subresource takes of a configuration: only that is applied and owned."""
+def _subresource_part(request: Request, config: Object) -> Object:
+    """Return the part of a configuration that the subresource applies and owns."""
     if request.subresource == "status":
         kept = request.info.kept_by_status
         meta = {
@@ -89,7 +90,7 @@ def _part(request: Request, config: Object) -> Object:
     return config
 
 
-def _tell_of_duplicates(request: Request) -> None:
+def _report_duplicates(request: Request) -> None:
     options = request.options
     if not options.set_twice:
         return
@@ -103,7 +104,7 @@ def _tell_of_duplicates(request: Request) -> None:
 
 
 def _check_values(request: Request, config: Object) -> None:
-    """Check the types of all values; a null where none is allowed is taken out, as what was not said."""
+    """Check the types of all values; a null that is not allowed is removed, as if it were missing."""
     meta = config.get("metadata")
     if isinstance(meta, dict) and meta.get("managedFields") is not None:
         raise BadRequest("metadata.managedFields must be nil")
@@ -121,13 +122,13 @@ def _untyped(request: Request, config: Object, why: str) -> BadRequest:
     return BadRequest(f"failed to create typed patch object ({place}; {version}, Kind={info.kind}): {why}")
 
 
-def _mine(request: Request, config: Object, *, time: str) -> Manager:
+def _new_manager(request: Request, config: Object, *, time: str) -> Manager:
     info = request.info
-    fields = owned(request, said(config, with_metadata(info.schema)))
+    fields = owned(request, applied_fields(config, with_metadata(info.schema)))
     return Manager(request.options.field_manager, APPLY, fields, info.api_version, request.subresource, time)
 
 
-def _first(request: Request, config: Object, *, time: str) -> Object:
+def _new_object(request: Request, config: Object, *, time: str) -> Object:
     uid = config["metadata"].get("uid")
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -135,7 +136,7 @@ def _first(request: Request, config: Object, *, time: str) -> Object:
     version = config["metadata"].get("resourceVersion")
     if version and not str(version).isdecimal():
         raise BadRequest(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-    manager = _mine(request, config, time=time)
+    manager = _new_manager(request, config, time=time)
     meta = {name: value for name, value in config["metadata"].items() if name != "resourceVersion"}
     value = {**config, "metadata": meta}
     write_managers(meta, [manager] if manager.fields else [])
@@ -147,9 +148,9 @@ def _applied(request: Request, live: Object, config: Object, *, time: str) -> Ob
     managers = read_managers(live["metadata"].pop("managedFields", None), checked=True)
     try:
         if not managers:
-            managers = _before(request, live, time=time)
-        done = apply_configuration(live, config, managers, _mine(request, config, time=time), schema=schema)
-        contests = [] if options.force else _left_to_ask(request, live, done)
+            managers = _initial_managers(request, live, time=time)
+        done = apply_configuration(live, config, managers, _new_manager(request, config, time=time), schema=schema)
+        contests = [] if options.force else _remaining_conflicts(request, live, done)
     except MissingKey as error:
         why = f'the present object has an item of a list without its key "{error}": write the whole object'
         raise _untyped(request, config, why) from error
@@ -162,16 +163,16 @@ def _applied(request: Request, live: Object, config: Object, *, time: str) -> Ob
     return merged
 
 
-def _before(request: Request, live: Object, *, time: str) -> list[Manager]:
-    """One owner for all that is in an object without a record."""
+def _initial_managers(request: Request, live: Object, *, time: str) -> list[Manager]:
+    """One owner of all fields of an object without `managedFields`."""
     info = request.info
-    found = compare({"metadata": {}}, live, with_metadata(info.schema))
-    fields = owned(request, found.changed)
+    comparison = compare({"metadata": {}}, live, with_metadata(info.schema))
+    fields = owned(request, comparison.changed)
     return [Manager(BEFORE_FIRST_APPLY, UPDATE, fields, info.api_version, request.subresource, time)] if fields else []
 
 
-def _left_to_ask(request: Request, live: Object, done: Applied) -> list[Contest]:
-    """What stands against an apply. Of kubectl's own, nothing that its client-side apply wrote before."""
+def _remaining_conflicts(request: Request, live: Object, done: Applied) -> list[Contest]:
+    """Conflicts that prevent an apply; not those of kubectl about fields of its last client-side apply."""
     if not done.contests or request.options.field_manager != _KUBECTL:
         return done.contests
     try:
@@ -185,29 +186,35 @@ def _left_to_ask(request: Request, live: Object, done: Applied) -> list[Contest]
 
 
 def _keep_last_applied(meta: Object, config: Object) -> None:
-    """Keep the annotation of client-side apply in step, for kubectl to go back to it."""
+    """Keep the annotation of client-side apply up to date, so that kubectl can return to it."""
     annotations = meta.get("annotations") or {}
     if not annotations.get(_LAST_APPLIED):
         return
-    said_meta = {**config["metadata"]}
-    said_meta["annotations"] = {k: v for k, v in (said_meta.get("annotations") or {}).items() if k != _LAST_APPLIED}
-    if not said_meta["annotations"]:
-        del said_meta["annotations"]
-    text = msgspec.json.encode({**config, "metadata": said_meta}, order="sorted").decode() + "\n"
+    applied_meta = {**config["metadata"]}
+    applied_meta["annotations"] = {
+        k: v for k, v in (applied_meta.get("annotations") or {}).items() if k != _LAST_APPLIED
+    }
+    if not applied_meta["annotations"]:
+        del applied_meta["annotations"]
+    text = msgspec.json.encode({**config, "metadata": applied_meta}, order="sorted").decode() + "\n"
     meta["annotations"] = {**annotations, _LAST_APPLIED: text}
 
 
 def _conflict(contests: list[Contest]) -> Conflict:
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {_named(one.owner)}", "field": show(one.path)}
-        for one in contests
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {_named(contest.owner)}",
+            "field": show(contest.path),
+        }
+        for contest in contests
     ]
     if len(contests) == 1:
         listed = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     else:
         lines: list[str] = []
-        for owner, group in groupby(contests, key=lambda one: one.owner):
-            lines += [f"conflicts with {_named(owner)}:", *(f"- {show(one.path)}" for one in group)]
+        for owner, group in groupby(contests, key=lambda contest: contest.owner):
+            lines += [f"conflicts with {_named(owner)}:", *(f"- {show(contest.path)}" for contest in group)]
         listed = f"{len(contests)} conflicts: " + "\n".join(lines)
     return Conflict(f"Apply failed with {listed}", details={"causes": causes})
 

@@ -1,4 +1,4 @@
-"""Bodies in and out: decoded and checked against the request, brought from one version to another."""
+"""Bodies of requests and responses: decoded, checked against the request, and converted between versions."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from ironbell.apiserver.store.entry import Entry
 MAX_BODY_BYTES = 3 << 20
 
 
-def decode_mapping(body: bytes, *, kind: str = "", what: str = "error decoding patch") -> dict[str, Any]:
-    """A JSON object: one of a kind, or else what `what` begins to say if it is none.
+def decode_mapping(body: bytes, *, kind: str = "", error_prefix: str = "error decoding patch") -> dict[str, Any]:
+    """Decode a JSON object; an error names `kind`, or else begins with `error_prefix`.
 
     Raises:
-        BadRequest: the body is something else.
+        BadRequest: the body is not a JSON object.
     """
     if len(body) > MAX_BODY_BYTES:
         raise ApiError(f"Request entity too large: limit is {MAX_BODY_BYTES}", code=413, reason="RequestEntityTooLarge")
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _unrecognized(kind, what, str(error)) from error
+        raise _unrecognized(kind, error_prefix, str(error)) from error
     if not isinstance(value, dict):
-        raise _unrecognized(kind, what, f"json: cannot unmarshal {_JSON_NAMES.get(type(value), 'null')}: no object")
+        raise _unrecognized(
+            kind, error_prefix, f"json: cannot unmarshal {_JSON_NAMES.get(type(value), 'null')}: no object"
+        )
     return value
 
 
 _JSON_NAMES = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
-def _unrecognized(kind: str, what: str, why: str) -> BadRequest:
+def _unrecognized(kind: str, error_prefix: str, why: str) -> BadRequest:
     if not kind:
-        return BadRequest(f"{what}: {why}")
+        return BadRequest(f"{error_prefix}: {why}")
     return BadRequest(
         f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
         f"json parse error: {why}"
@@ -46,20 +48,20 @@ def _unrecognized(kind: str, what: str, why: str) -> BadRequest:
 
 
 def require_name(request: Request, value: dict[str, Any]) -> None:
-    """An object that replaces another must have its name, and not leave it to the URL.
+    """Check that an object that replaces another has its own name, and not only the URL's.
 
     Raises:
-        BadRequest: it has none.
+        BadRequest: the object has no name.
     """
     if not name_of(value):
         raise status.unnamed(request.name)
 
 
 def check_address(request: Request, value: dict[str, Any]) -> None:
-    """The object must be what the URL says it is; what it leaves out is filled in.
+    """Check that the object's kind, name and namespace are the URL's; missing ones are set.
 
     Raises:
-        BadRequest: it says it is another.
+        BadRequest: the object has another kind, name or namespace.
     """
     info = request.info
     version, kind = value.setdefault("apiVersion", info.api_version), value.setdefault("kind", info.kind)
@@ -91,13 +93,13 @@ def check_address(request: Request, value: dict[str, Any]) -> None:
 
 
 def name_of(value: dict[str, Any]) -> str:
-    """The name that an object gives itself, if any."""
+    """The object's own name, or empty."""
     meta = value.get("metadata")
     return str(meta.get("name", "")) if isinstance(meta, dict) else ""
 
 
 async def converted(info: ResourceInfo, value: dict[str, Any], api_version: str) -> dict[str, Any]:
-    """An object in another version of its kind; may change `value`. Waits only where a webhook converts."""
+    """Convert an object to another version of its kind; may change `value`. Waits only where a webhook converts."""
     if value.get("apiVersion") == api_version:
         return value
     if info.converter is not None:
@@ -105,21 +107,21 @@ async def converted(info: ResourceInfo, value: dict[str, Any], api_version: str)
     return _converted(info, value, api_version)
 
 
-async def shown(info: ResourceInfo, entry: Entry) -> dict[str, Any]:
-    """A stored object, decoded, as the version of the request shows it."""
+async def shown_object(info: ResourceInfo, entry: Entry) -> dict[str, Any]:
+    """A stored object, decoded, in the version of the request."""
     if not info.is_converted:
         return value_of(info, entry)
-    found: dict[str, Any] = msgspec.json.decode(await body_of(info, entry))
-    return found
+    value: dict[str, Any] = msgspec.json.decode(await body_of(info, entry))
+    return value
 
 
 async def storable(info: ResourceInfo, value: dict[str, Any]) -> dict[str, Any]:
-    """An object as it is stored; may change `value`."""
+    """An object in the form in which it is stored; may change `value`."""
     return await converted(info, value, info.storage_api_version)
 
 
 async def bodies_of(info: ResourceInfo, entries: Sequence[Entry]) -> list[bytes]:
-    """Entries as the version of the request shows them."""
+    """Entries in the version of the request."""
     if info.converter is None or info.is_stored_version:
         return [plain_body(info, entry) for entry in entries]
     bodies = await info.converter.bodies(entries, info.api_version)
@@ -133,14 +135,14 @@ def _with_defaults(info: ResourceInfo, body: bytes) -> bytes:
 
 
 async def body_of(info: ResourceInfo, entry: Entry) -> bytes:
-    """An entry as the version of the request shows it."""
+    """An entry in the version of the request."""
     if info.converter is None or info.is_stored_version:
         return plain_body(info, entry)
     return (await bodies_of(info, (entry,)))[0]
 
 
 def to_version(info: ResourceInfo, value: dict[str, Any]) -> dict[str, Any]:
-    """An object as the version of the request shows it, where no webhook converts; may change `value`."""
+    """An object in the version of the request, where no webhook converts; may change `value`."""
     return _converted(info, value, info.api_version)
 
 
@@ -154,7 +156,7 @@ def _converted(info: ResourceInfo, value: dict[str, Any], api_version: str) -> d
 
 
 def value_of(info: ResourceInfo, entry: Entry) -> dict[str, Any]:
-    """An entry as the version of the request shows it, decoded; with the defaults that it was stored without.
+    """An entry in the version of the request, decoded, with the defaults that it lacks on disk.
 
     For kinds that no webhook converts.
     """
@@ -169,7 +171,7 @@ def _may_lack_defaults(info: ResourceInfo, entry: Entry) -> bool:
 
 
 def plain_body(info: ResourceInfo, entry: Entry) -> bytes:
-    """An entry as the version of the request shows it, where no webhook converts."""
+    """An entry in the version of the request, where no webhook converts."""
     if info.is_stored_version and not (info.custom and _may_lack_defaults(info, entry)):
         return entry.body
     return msgspec.json.encode(value_of(info, entry))

@@ -26,7 +26,7 @@ _NAME_ATTEMPTS = 8
 
 
 async def create(context: Context, request: Request, body: bytes) -> bytes:
-    """Create an object from what the client sent."""
+    """Create an object from a request's body."""
     value = decode_mapping(body, kind=request.info.kind)
     faults = lost_in_decoding(request, body, value)
     check_address(request, value)
@@ -34,11 +34,11 @@ async def create(context: Context, request: Request, body: bytes) -> bytes:
 
 
 async def create_missing(context: Context, request: Request, body: bytes) -> bytes:
-    """Create the object that an update did not find. A version in it says nothing, as there is none to replace.
+    """Create the object that an update did not find. Its resourceVersion is ignored, as no object is replaced.
 
     Raises:
-        Conflict: it names a uid, so that only an object that exists was meant.
-        AlreadyExists: somebody else was first.
+        Conflict: the object has a uid, so the update is for an existing object.
+        AlreadyExists: another client created the object first.
     """
     value = decode_mapping(body, kind=request.info.kind)
     faults = lost_in_decoding(request, body, value)
@@ -55,9 +55,9 @@ async def create_missing(context: Context, request: Request, body: bytes) -> byt
 async def create_value(
     context: Context, request: Request, value: dict[str, Any], *, applied: bool = False, faults: TextFaults = NO_FAULTS
 ) -> bytes:
-    """Create an object from decoded data, which is taken over.
+    """Create an object from decoded data, which is not copied.
 
-    One that is `applied` says itself who owns it; `faults` are those that its text had.
+    An `applied` object has its own `managedFields`; `faults` are those of its text.
     """
     value = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": value.get("metadata"), **value}
     shape(request, value, faults=faults)
@@ -75,9 +75,9 @@ async def create_value(
         await context.admission.review(_review(request, value))
     stored = await storable(request.info, dict(value))
     check_namespace(context, request)
-    there = context.store.latest(request.info.store_key, request.key)
-    if there is not None:
-        raise status.already_exists(request.info, request.name, deleting=there.deleting)
+    existing = context.store.latest(request.info.store_key, request.key)
+    if existing is not None:
+        raise status.already_exists(request.info, request.name, deleting=existing.deleting)
     if request.options.dry_run:
         await context.store.settle()
         return msgspec.json.encode(value)
@@ -116,7 +116,7 @@ def _review(request: Request, value: dict[str, Any]) -> AdmissionRequest:
 
 
 def _named(context: Context, request: Request, value: dict[str, Any]) -> Request:
-    """Give the object a name if it has none but says how to make one."""
+    """Give the object a name if it has only a `generateName`."""
     meta = value["metadata"]
     base = meta.get("generateName", "")
     if meta.get("name") or not base:
@@ -130,11 +130,11 @@ def _named(context: Context, request: Request, value: dict[str, Any]) -> Request
 
 
 def check_namespace(context: Context, request: Request) -> None:
-    """New objects need a namespace that is there to stay.
+    """Check that the namespace of a new object exists and is not being deleted.
 
     Raises:
-        NotFound: there is no such namespace.
-        Forbidden: it is being deleted.
+        NotFound: the namespace does not exist.
+        Forbidden: the namespace is being deleted.
     """
     if not request.info.namespaced:
         return

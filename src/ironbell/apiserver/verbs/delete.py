@@ -1,4 +1,4 @@
-"""Delete: mark, hold by finalizers, or remove; one object or what a selector finds.
+"""Delete: set the deletionTimestamp, or remove; one object, or all that a selector matches.
 
 Source: kubernetes/apiserver: pkg/registry/rest/delete.go, pkg/registry/generic/registry/store.go,
 pkg/admission/plugin/namespace/lifecycle/admission.go.
@@ -17,7 +17,7 @@ from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.store.entry import Entry
-from ironbell.apiserver.verbs.bodies import body_of, shown, storable
+from ironbell.apiserver.verbs.bodies import body_of, shown_object, storable
 from ironbell.apiserver.verbs.lists import list_entries
 from ironbell.apiserver.verbs.update import ATTEMPTS, is_finished, is_namespace
 from ironbell.base.clock import rfc3339
@@ -34,14 +34,14 @@ _PROPAGATION_FINALIZERS = {Propagation.ORPHAN: ORPHAN_FINALIZER, Propagation.FOR
 async def delete(
     context: Context, request: Request, *, preconditions: Preconditions, propagation: Propagation
 ) -> bytes:
-    """Delete an object, or mark it if something still holds it.
+    """Delete an object, or set its deletionTimestamp if finalizers hold it.
 
-    Gives the marked object, or the final `Status`.
+    Returns the object that is being deleted, or the final `Status`.
 
     Raises:
-        NotFound: there is no such object.
-        Forbidden: it is a namespace that must stay, or admission refuses.
-        Conflict: a precondition does not hold, or others keep being first.
+        NotFound: the object does not exist.
+        Forbidden: the object is a namespace that must stay, or admission rejects the deletion.
+        Conflict: a precondition does not hold, or other writers change the object again and again.
     """
     info = request.info
     for _ in range(ATTEMPTS):
@@ -49,7 +49,7 @@ async def delete(
         if current is None:
             raise status.not_found(info, request.name)
         check_preconditions(request, current, preconditions)
-        value = await shown(info, current)
+        value = await shown_object(info, current)
         if context.store.latest(info.store_key, request.key) is not current:
             continue
         if is_namespace(value) and request.name in _LASTING_NAMESPACES:
@@ -64,22 +64,22 @@ async def delete(
     raise status.conflict(info, request.name)
 
 
-def check_preconditions(request: Request, current: Entry, wanted: Preconditions) -> None:
-    """Refuse if the object is another one, or another version, than the caller means.
+def check_preconditions(request: Request, current: Entry, preconditions: Preconditions) -> None:
+    """Reject the call if the object has another uid or version than the preconditions.
 
     Raises:
-        Conflict: it is.
+        Conflict: a precondition does not hold.
     """
-    if wanted.uid and wanted.uid != current.uid:
+    if preconditions.uid and preconditions.uid != current.uid:
         why = (
-            f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({current.uid}). "
+            f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({current.uid}). "
             "The object might have been deleted and then recreated"
         )
         raise status.stale(request.info, request.name, why=why)
-    if wanted.resource_version and wanted.resource_version != str(current.version):
+    if preconditions.resource_version and preconditions.resource_version != str(current.version):
         why = (
-            f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match the ResourceVersion "
-            f"in record ({current.version}). The object might have been modified"
+            f"the ResourceVersion in the precondition ({preconditions.resource_version}) does not match the "
+            f"ResourceVersion in record ({current.version}). The object might have been modified"
         )
         raise status.stale(request.info, request.name, why=why)
 
@@ -96,9 +96,9 @@ async def _admit(context: Context, request: Request, value: dict[str, Any]) -> N
 async def _carry_out(
     context: Context, request: Request, value: dict[str, Any], *, current: Entry, propagation: Propagation
 ) -> bytes | None:
-    """The answer; None if somebody else was first while a webhook converted."""
+    """Return the response's body; None if another writer was first while a webhook converted."""
     info = request.info
-    before = msgspec.json.encode(value)
+    original = msgspec.json.encode(value)
     before_value = {**value, "metadata": dict(value["metadata"])}
     info.strategy.prepare_delete(value)
     mark_deleted(context, value, propagation=propagation)
@@ -113,7 +113,7 @@ async def _carry_out(
             await context.store.remove(info.store_key, request.key, stored)
         return msgspec.json.encode(before_value if info.answers_deleted else done)
     after = msgspec.json.encode(value)
-    if after == before or request.options.dry_run:
+    if after == original or request.options.dry_run:
         await context.store.settle(current.version)
         return after
     stored = await storable(info, value)
@@ -124,7 +124,7 @@ async def _carry_out(
 
 
 def mark_deleted(context: Context, value: dict[str, Any], *, propagation: Propagation) -> None:
-    """Set the deletion mark and the finalizer that the propagation needs, in place."""
+    """Set the deletionTimestamp and the finalizer that the propagation needs, in place."""
     meta = value["metadata"]
     finalizers = [name for name in meta.get("finalizers", ()) if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
     needed = _PROPAGATION_FINALIZERS.get(propagation)
@@ -152,21 +152,21 @@ async def delete_collection(
     propagation: Propagation = Propagation.BACKGROUND,
     preconditions: Preconditions = NO_PRECONDITIONS,
 ) -> Page:
-    """Delete what a list finds, and give the list; what somebody else deletes meanwhile is left to them.
+    """Delete the objects of a list, and return the list; objects that others delete meanwhile are skipped.
 
     Raises:
-        ApiError: the first refusal; what was deleted before stays deleted.
+        ApiError: the first failed deletion; objects that were deleted before stay deleted.
     """
     page, chosen = await list_entries(context, request, options)
 
     async def delete_one(entry: Entry) -> ApiError | None:
-        one = msgspec.structs.replace(request, namespace=entry.namespace, name=entry.name)
-        wanted = replace(preconditions, uid=preconditions.uid or entry.uid)
+        object_request = msgspec.structs.replace(request, namespace=entry.namespace, name=entry.name)
+        own_preconditions = replace(preconditions, uid=preconditions.uid or entry.uid)
         try:
-            await delete(context, one, preconditions=wanted, propagation=propagation)
+            await delete(context, object_request, preconditions=own_preconditions, propagation=propagation)
         except (NotFound, Conflict) as error:
-            is_refused = isinstance(error, Conflict) and preconditions != NO_PRECONDITIONS
-            return error if is_refused else await left_to_others()
+            is_rejected = isinstance(error, Conflict) and preconditions != NO_PRECONDITIONS
+            return error if is_rejected else await left_to_others()
         except ApiError as error:
             return error
         return None
@@ -184,7 +184,7 @@ async def delete_collection(
                 group.create_task(delete_one(entry), name=f"delete {entry.resource}/{entry.name}")
                 for entry in chosen[start : start + _COLLECTION_WIDTH]
             ]
-        refusals = [error for error in (task.result() for task in tasks) if error is not None]
-        if refusals:
-            raise refusals[0]
+        errors = [error for error in (task.result() for task in tasks) if error is not None]
+        if errors:
+            raise errors[0]
     return page

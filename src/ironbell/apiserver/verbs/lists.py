@@ -1,7 +1,7 @@
-"""Lists: answered from memory, at the newest version or at an older one that the history in memory reaches back to.
+"""Lists: answered from memory, at the newest version or at an older one within the history in memory.
 
-A continued list shows the state of its first page: what changed since is undone. If that is no longer possible, the
-refusal carries a token with which the list goes on with the items as they are now.
+A continued list shows the state of its first page: later changes are undone. If that is no longer possible, the error
+has a token that continues the list with the current items.
 
 Source: kubernetes/apiserver: pkg/storage/etcd3/store.go (GetList), pkg/storage/continue.go, pkg/storage/errors.go,
 pkg/storage/cacher/delegator (which version a list may show).
@@ -27,9 +27,9 @@ from ironbell.apiserver.store.store import Store
 from ironbell.apiserver.verbs.bodies import bodies_of
 
 _TURN = 256
-"""After so many steps of a long answer, others get a turn."""
+"""Other tasks run after so many steps of a long list."""
 _LATEST = -1
-"""In a token: the items as they are when it is used."""
+"""In a token: the current items when it is used."""
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 _PAGES_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -50,8 +50,8 @@ async def list_objects(context: Context, request: Request, options: ListOptions)
 
     Raises:
         BadRequest: a selector or the token cannot be read.
-        Expired: the version asked for is no longer there.
-        TimedOut: the version asked for has not come.
+        Expired: the requested version is too old.
+        TimedOut: the requested version does not exist yet.
     """
     page, _ = await list_entries(context, request, options)
     return page
@@ -65,37 +65,37 @@ async def list_entries(context: Context, request: Request, options: ListOptions)
     is_costly = bool(options.selector.fields) or not request.info.is_stored_version
     entries: Collection[Entry] = _entries_at(store, request, version=version, after=after)
     if is_costly:
-        entries = list(entries)  # writers go on in between
+        entries = list(entries)  # other tasks run in between
     # From version 0 on, Kubernetes answers from its cache, which has no pages.
     limit = 0 if options.resource_version == "0" and not options.continue_token else options.limit
-    found: list[Entry] = []
+    shown: list[Entry] = []
     token, remaining = "", None
     for count, entry in enumerate(entries, 1):
         if match is None or match(entry):
-            if limit and len(found) == limit:
-                token = _token(version, found[-1].key)
+            if limit and len(shown) == limit:
+                token = _token(version, shown[-1].key)
                 remaining = len(entries) - count + 1 if match is None else None
                 break
-            found.append(entry)
+            shown.append(entry)
         if is_costly and count % _TURN == 0:
             await asyncio.sleep(0)
-    bodies = await bodies_of(request.info, found)
-    return Page(bodies, str(version), token, remaining), found
+    bodies = await bodies_of(request.info, shown)
+    return Page(bodies, str(version), token, remaining), shown
 
 
 def _start(store: Store, options: ListOptions) -> tuple[int, Key | None]:
-    """The version to show, and behind which item to begin."""
-    wanted = int(options.resource_version or 0)
+    """The version to show, and the key behind which to begin."""
+    requested = int(options.resource_version or 0)
     if options.continue_token:
         version, after = _read_token(options.continue_token)
-        if wanted:
+        if requested:
             raise BadRequest("specifying resource version is not allowed when using continue")
         return (store.revision if version == _LATEST else version), after
-    if wanted > store.revision:
-        raise status.future_version(wanted, store.revision)
-    # A page of a version without a word on how to match it means that very version.
+    if requested > store.revision:
+        raise status.future_version(requested, store.revision)
+    # A page of a version without resourceVersionMatch is for exactly that version.
     is_exact = options.match is Match.EXACT or (options.match is None and options.limit > 0)
-    return (wanted if wanted and is_exact else store.revision), None
+    return (requested if requested and is_exact else store.revision), None
 
 
 def _token(version: int, last: Key) -> str:
@@ -115,40 +115,42 @@ def _read_token(text: str) -> tuple[int, Key]:
 class _Entries(Collection[Entry]):
     """Entries in order, looked up while they are read: a page of a long list costs what the page does."""
 
-    def __init__(self, objects: Objects, keys: list[Key], before: dict[Key, Entry | None], gone: list[Key]) -> None:
-        """`before` are the states of what has changed, `gone` the keys of what is no longer there."""
-        self._objects, self._keys, self._before, self._gone = objects, keys, before, gone
+    def __init__(
+        self, objects: Objects, keys: list[Key], previous: dict[Key, Entry | None], deleted: list[Key]
+    ) -> None:
+        """`previous` are the old states of changed objects, `deleted` the keys of those that no longer exist."""
+        self._objects, self._keys, self._previous, self._deleted = objects, keys, previous, deleted
 
     def __len__(self) -> int:
-        made_since = sum(1 for entry in self._before.values() if entry is None)
-        return len(self._keys) + len(self._gone) - made_since
+        created_since = sum(1 for entry in self._previous.values() if entry is None)
+        return len(self._keys) + len(self._deleted) - created_since
 
     def __contains__(self, entry: object) -> bool:
         return any(entry is other for other in self)
 
     def __iter__(self) -> Iterator[Entry]:
-        get, before = self._objects.get, self._before
-        for key in merge(self._keys, self._gone) if self._gone else self._keys:
-            entry = before[key] if key in before else get(key)
+        get, previous = self._objects.get, self._previous
+        for key in merge(self._keys, self._deleted) if self._deleted else self._keys:
+            entry = previous[key] if key in previous else get(key)
             if entry is not None:
                 yield entry
 
 
 def _entries_at(store: Store, request: Request, *, version: int, after: Key | None) -> _Entries:
-    """Entries behind a key as they were at a revision; to be read before anything is awaited."""
+    """Entries behind a key in their state at a revision; must be read before the next await."""
     objects = store.objects(request.info.store_key)
     keys = objects.keys(request.namespace, after=after)
     if version == store.revision:
         return _Entries(objects, keys, {}, [])
-    before = {
+    previous = {
         key: entry
         for key, entry in _states_before(store, request.info.store_key, version=version, after=after).items()
         if (not request.namespace or key[0] == request.namespace) and (after is None or key > after)
-        # what came and went since was never there
+        # an object that was created and deleted since did not exist at that revision
         if entry is not None or objects.get(key) is not None
     }
-    gone = sorted(key for key in before if objects.get(key) is None)
-    return _Entries(objects, keys, before, gone)
+    deleted = sorted(key for key in previous if objects.get(key) is None)
+    return _Entries(objects, keys, previous, deleted)
 
 
 def _states_before(store: Store, resource: str, *, version: int, after: Key | None) -> dict[Key, Entry | None]:
@@ -159,7 +161,7 @@ def _states_before(store: Store, resource: str, *, version: int, after: Key | No
         error = Expired(_PAGES_TOO_OLD)
         error.continue_token = _token(_LATEST, after)
         raise error
-    before: dict[Key, Entry | None] = {}
+    previous: dict[Key, Entry | None] = {}
     for change in history.since(history.position(version), limit=1 << 30) or ():
-        before.setdefault(change.entry.key, change.previous)
-    return before
+        previous.setdefault(change.entry.key, change.previous)
+    return previous

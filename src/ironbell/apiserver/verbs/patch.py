@@ -1,4 +1,4 @@
-"""PATCH: the content type says how the new object comes from the old one.
+"""PATCH: the content type selects the way in which the new object is computed from the old one.
 
 Source: kubernetes/apiserver: pkg/endpoints/handlers/patch.go.
 """
@@ -23,18 +23,18 @@ from ironbell.apiserver.verbs.update import Change, Object, update
 
 
 async def patch(context: Context, request: Request, body: bytes, patch_type: PatchType) -> bytes:
-    """Patch an object; an apply patch (in JSON) creates what is missing."""
+    """Patch an object; an apply patch (in JSON) creates a missing one."""
     if patch_type is PatchType.APPLY:
-        said = b"{}" if body.strip() == b"null" else body
-        return await apply(context, request, decode_mapping(said, what="error decoding YAML"))
+        config = b"{}" if body.strip() == b"null" else body
+        return await apply(context, request, decode_mapping(config, error_prefix="error decoding YAML"))
     change, faults = _change(request, body, patch_type)
     if request.options.field_validation not in ("Strict", "Warn"):
         faults = NO_FAULTS
-    return await update(context, request, change, refuse=unusable_patch, faults=faults)
+    return await update(context, request, change, error_for=unusable_patch, faults=faults)
 
 
 def _change(request: Request, body: bytes, patch_type: PatchType) -> tuple[Change, TextFaults]:
-    """What a patch does, and what its text has twice."""
+    """The change of a patch, and the duplicate fields of its text."""
     # Patches become part of the new object, so each attempt decodes its own.
     if patch_type is PatchType.JSON:
         faults = json_patch_faults(body, _decode_list(body))

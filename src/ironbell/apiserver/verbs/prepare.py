@@ -1,4 +1,4 @@
-"""From what a client sent to what may be stored: cleaned, pruned, defaulted, checked."""
+"""Preparation of objects for storage: cleaning, pruning, defaulting and validation."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from ironbell.apiserver.warnings import warn
 _SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-Refuse = Callable[[Request, dict[str, Any], str], ApiError]
-"""Makes the refusal of a value that is none of its kind, for a reason."""
+ErrorFor = Callable[[Request, dict[str, Any], str], ApiError]
+"""Creates the error for a value that is not valid for its kind, from a reason."""
 
 
 def unusable_object(request: Request, value: dict[str, Any], why: str) -> ApiError:
-    """The refusal of a whole object that a client sent."""
+    """The error for a whole object that a client sent."""
     info = request.info
     return BadRequest(f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {why}')
 
 
 def unusable_patch(request: Request, value: dict[str, Any], why: str) -> ApiError:
-    """The refusal of what a patch makes of an object; a Secret is not shown."""
+    """The error for the result of a patch; a Secret is not shown."""
     shown = "" if request.info.resource == "secrets" else msgspec.json.encode(value).decode()
     return status.invalid_patch(shown, why)
 
 
 def lost_in_decoding(request: Request, body: bytes, value: dict[str, Any]) -> TextFaults:
-    """What a text says twice, if the client wants to know of it: faults for `shape`."""
+    """The duplicate fields of a text, if the client requests field validation: `faults` of `shape`."""
     if request.options.field_validation not in ("Strict", "Warn"):
         return NO_FAULTS
     if request.options.set_twice:
@@ -47,30 +47,30 @@ def lost_in_decoding(request: Request, body: bytes, value: dict[str, Any]) -> Te
 
 
 def shape(
-    request: Request, value: dict[str, Any], *, refuse: Refuse = unusable_object, faults: TextFaults = NO_FAULTS
+    request: Request, value: dict[str, Any], *, error_for: ErrorFor = unusable_object, faults: TextFaults = NO_FAULTS
 ) -> None:
-    """Drop what is unknown and fill in defaults, in place; `faults` are those that the text had by itself.
+    """Drop unknown fields and set defaults, in place; `faults` are those of the text.
 
     Raises:
-        ApiError: what `refuse` makes, if the value does not fit its types, or if strict validation is asked for and
+        ApiError: the error of `error_for`, if a value has the wrong type, or if strict validation is requested and
             there are unknown fields.
-        BadRequest: metadata is malformed.
+        BadRequest: the metadata is malformed.
     """
     validation = request.options.field_validation
     if not request.info.custom:
-        # Built-in kinds are typed: what does not fit them is refused before anything else looks at it.
+        # Built-in kinds are typed: values of the wrong type are rejected before any other check.
         misfit = request.info.compiled.misfit(value)
         if misfit:
-            raise refuse(request, value, misfit)
+            raise error_for(request, value, misfit)
     unknown, dropped = clean(value), request.info.compiled.prune(value)
     unknown += sorted(dropped) if request.info.custom else dropped
-    # The text of a patch is none of the object's.
-    in_order = not request.info.custom and refuse is not unusable_patch
-    found = faults.with_unknown(unknown, in_text_order=in_order)
-    if found and validation == "Strict":
-        raise refuse(request, value, faults.as_refusal(found))
+    # The text of a patch is not the object's.
+    in_order = not request.info.custom and error_for is not unusable_patch
+    problems = faults.with_unknown(unknown, in_text_order=in_order)
+    if problems and validation == "Strict":
+        raise error_for(request, value, faults.error_message(problems))
     if validation == "Warn":
-        for fault in found:
+        for fault in problems:
             warn(fault)
     if request.info.deprecation_warning:
         warn(request.info.deprecation_warning)
@@ -81,11 +81,11 @@ async def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | 
     """Check an object that is about to be stored.
 
     Raises:
-        Invalid: it has faults; all are named.
+        Invalid: the object has errors; all are reported.
     """
     info = request.info
     meta = new["metadata"]
-    # Definitions are checked by another part of Kubernetes than its other kinds, which takes any finalizer.
+    # Definitions are checked by another part of Kubernetes than the other kinds, which accepts any finalizer.
     core = not info.custom and info.group != "apiextensions.k8s.io"
     errors = validate_metadata(meta, namespaced=info.namespaced, name_rule=info.name_rule, core=core)
     if not core:
@@ -100,9 +100,9 @@ async def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | 
         raise status.invalid(info, meta.get("name", ""), errors=errors)
 
 
-def _warn_of_finalizers(finalizers: Sequence[str], before: Sequence[str]) -> None:
+def _warn_of_finalizers(finalizers: Sequence[str], previous: Sequence[str]) -> None:
     for name in finalizers:
-        if "/" not in name and name not in STANDARD_FINALIZERS and name not in before:
+        if "/" not in name and name not in STANDARD_FINALIZERS and name not in previous:
             why = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
             warn(f'metadata.finalizers: "{name}": {why}')
 
@@ -122,19 +122,19 @@ def _validate_finalizers(meta: dict[str, Any], old_meta: dict[str, Any]) -> list
 
 def keep_server_fields(new: dict[str, Any], old: dict[str, Any]) -> None:
     """Put back the metadata that only the server sets."""
-    meta, before = new["metadata"], old["metadata"]
+    meta, old_meta = new["metadata"], old["metadata"]
     for name in _SERVER_FIELDS:
-        if name in before:
-            meta[name] = before[name]
+        if name in old_meta:
+            meta[name] = old_meta[name]
         else:
             meta.pop(name, None)
-    meta["name"] = before["name"]
-    if "namespace" in before:
-        meta["namespace"] = before["namespace"]
+    meta["name"] = old_meta["name"]
+    if "namespace" in old_meta:
+        meta["namespace"] = old_meta["namespace"]
 
 
 def is_spec_equal(request: Request, new: dict[str, Any], old: dict[str, Any]) -> bool:
-    """Whether nothing changed that counts for `metadata.generation`."""
+    """Return whether nothing changed that increments `metadata.generation`."""
     apart = {"metadata", "status"} if request.info.has_status else {"metadata"}
     names = (new.keys() | old.keys()) - apart
     return all(name in new and name in old and new[name] == old[name] for name in names)

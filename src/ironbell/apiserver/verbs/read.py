@@ -23,7 +23,7 @@ from ironbell.base.numbers import decimal
 BOOKMARK_SECONDS = 60.0
 _BATCH = 256
 _DIGITS = 20
-"""Of the largest number in 64 bits."""
+"""Digits of the largest number in 64 bits."""
 
 
 async def get(context: Context, request: Request) -> bytes:
@@ -41,7 +41,7 @@ async def watch(
 
     Raises:
         BadRequest: a selector or the version cannot be read.
-        Expired: what changed since that version is no longer known, or that version never was.
+        Expired: the changes since that version were dropped, or the version never existed.
     """
     match = compile_selector(selector, request.info)
     store, info = context.store, request.info
@@ -86,7 +86,7 @@ def _events(context: Context, request: Request, changes: list[Change], match: Ma
 
 
 async def _converted_events(request: Request, changes: list[Change], match: Match | None) -> list[WatchEvent]:
-    """The same where a webhook converts: all at once."""
+    """The events where a webhook converts: all are converted at once."""
     visible = list(_visible(request, changes, match))
     bodies = await bodies_of(request.info, [_state(change, kind) for change, kind in visible])
     return [
@@ -95,7 +95,7 @@ async def _converted_events(request: Request, changes: list[Change], match: Matc
 
 
 def _visible(request: Request, changes: list[Change], match: Match | None) -> Iterator[tuple[Change, EventType]]:
-    """The changes that a watch sees, and as what."""
+    """The changes that a watch sees, with the type of each event."""
     namespace = request.namespace
     for change in changes:
         if namespace and change.entry.key[0] != namespace:
@@ -115,17 +115,17 @@ def _event(context: Context, info: ResourceInfo, change: Change, kind: EventType
 
 
 def _kind(change: Change, match: Match | None) -> EventType | None:
-    """How a change looks through a selector: what leaves it is deleted, what enters it is added."""
-    was = change.previous is not None and (match is None or match(change.previous))
+    """The event type of a change with a selector: an object that leaves it is deleted, one that enters it is added."""
+    matched = change.previous is not None and (match is None or match(change.previous))
     is_now = not change.deleted and (match is None or match(change.entry))
     if is_now:
-        return EventType.MODIFIED if was else EventType.ADDED
-    return EventType.DELETED if was else None
+        return EventType.MODIFIED if matched else EventType.ADDED
+    return EventType.DELETED if matched else None
 
 
 def _state(change: Change, kind: EventType) -> Entry:
     if kind is EventType.DELETED and not change.deleted and change.previous is not None:
-        # It left the selector: shown as it was, under the version of the change.
+        # It left the selector: the old state is shown, under the version of the change.
         value = change.previous.decode()
         value["metadata"]["resourceVersion"] = str(change.entry.version)
         body = msgspec.json.encode(value)

@@ -1,4 +1,4 @@
-"""The scale subresource: replicas of any kind that says where it keeps them.
+"""The scale subresource: replicas of any kind that declares their path.
 
 Source: kubernetes/apiextensions-apiserver: pkg/registry/customresource/etcd.go (ScaleREST).
 """
@@ -48,11 +48,11 @@ def _decoded(body: bytes) -> Any:
         raise BadRequest(f"the JSON patch is malformed: {error}") from error
 
 
-async def _set(context: Context, request: Request, wanted: Any) -> bytes:
+async def _set(context: Context, request: Request, desired: Any) -> bytes:
     paths = _paths(request)
 
     def change(old: Object, scratch: Object) -> Object:
-        scale = wanted(_scale(request, scratch))
+        scale = desired(_scale(request, scratch))
         replicas = _at(scale, ("spec", "replicas")) or 0
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
             fault = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
@@ -97,10 +97,10 @@ def selector_text(selector: Object) -> str:
     if selector.keys() <= {"matchLabels", "matchExpressions"}:
         labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
     parts = {key: f"{key}={value}" for key, value in labels.items()}
-    for one in expressions:
-        key, values = str(one.get("key", "")), ",".join(sorted(one.get("values") or ()))
+    for expression in expressions:
+        key, values = str(expression.get("key", "")), ",".join(sorted(expression.get("values") or ()))
         forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
-        parts[key] = forms.get(one.get("operator", ""), f"!{key}")
+        parts[key] = forms.get(expression.get("operator", ""), f"!{key}")
     return ",".join(parts[key] for key in sorted(parts))
 
 

@@ -1,6 +1,6 @@
-"""Update: everything that changes an existing object, decided against its latest state.
+"""Update: all changes of an existing object, decided on its latest state.
 
-Replace, patches, apply and the server's own changes differ only in how the new object comes from the old one.
+Replace, patches, apply and the server's own changes differ only in how the new object is computed from the old one.
 
 Source: kubernetes/apiserver: pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go;
 kubernetes/apiextensions-apiserver: pkg/registry/customresource/strategy.go, status_strategy.go.
@@ -20,10 +20,10 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.store.entry import Entry
-from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, shown, storable
+from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, shown_object, storable
 from ironbell.apiserver.verbs.duplicates import NO_FAULTS, TextFaults
 from ironbell.apiserver.verbs.prepare import (
-    Refuse,
+    ErrorFor,
     is_spec_equal,
     keep_server_fields,
     lost_in_decoding,
@@ -37,7 +37,7 @@ _ANY_VERSION = (None, "", "0")
 
 Object = dict[str, Any]
 Change = Callable[[Object, Object], Object]
-"""Gives the new object from the old one and a copy of it that may be changed."""
+"""Returns the new object, from the old one and a copy of it that may be changed."""
 
 
 async def replace_object(context: Context, request: Request, body: bytes) -> bytes:
@@ -57,8 +57,8 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
                 raise status.invalid_resource(request.info, request.name, error=fault)
             meta["resourceVersion"] = old["metadata"]["resourceVersion"]
         if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-            found = old["metadata"]["uid"]
-            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {found}"
+            uid = old["metadata"]["uid"]
+            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
             raise status.conflict(request.info, request.name, why=why)
         return new
 
@@ -70,31 +70,32 @@ async def update(
     request: Request,
     change: Change,
     *,
-    refuse: Refuse = unusable_object,
+    error_for: ErrorFor = unusable_object,
     tracked: bool = False,
     faults: TextFaults = NO_FAULTS,
 ) -> bytes:
-    """Change an object; decided again if somebody else was first and the change allows it.
+    """Change an object; decided again if another writer was first and the change allows it.
 
-    `refuse` makes the refusal of a new object that is none of its kind; `tracked` tells that the change says itself
-    who owns what; `faults` are those that the text of the new object had.
+    `error_for` creates the error for a new object that is not valid for its kind; `tracked` means that the change sets
+    `managedFields` itself; `faults` are those of the new object's text.
 
     Raises:
-        NotFound: there is no such object.
-        Conflict: the change names a resourceVersion that is not the latest, or others keep being first.
-        Invalid: the new object has faults.
+        NotFound: the object does not exist.
+        Conflict: the change names a resourceVersion that is not the latest, or other writers change the object again
+            and again.
+        Invalid: the new object is not valid.
     """
     for _ in range(ATTEMPTS):
         current = context.store.latest(request.info.store_key, request.key)
         if current is None:
             raise status.not_found(request.info, request.name)
-        old, scratch = await shown(request.info, current), await shown(request.info, current)
+        old, scratch = await shown_object(request.info, current), await shown_object(request.info, current)
         if context.store.latest(request.info.store_key, request.key) is not current:
             continue
         new = change(old, scratch)
-        _check_identity(request, new, old, refuse=refuse)
+        _check_identity(request, new, old, error_for=error_for)
         new = _merge_parts(request, new, old)
-        shape(request, new, refuse=refuse, faults=faults)
+        shape(request, new, error_for=error_for, faults=faults)
         keep_server_fields(new, old)
         if context.admission.concerns(request.info):
             new = await _mutated(context, request, new, old=old)
@@ -106,31 +107,31 @@ async def update(
     raise status.conflict(request.info, request.name)
 
 
-def _check_identity(request: Request, new: Object, old: Object, *, refuse: Refuse) -> None:
-    """The new object must be the old one, in a version that is still the latest."""
-    info, meta, before = request.info, new.get("metadata"), old["metadata"]
+def _check_identity(request: Request, new: Object, old: Object, *, error_for: ErrorFor) -> None:
+    """Check that the new object has the identity of the old one, and its latest version if it names one."""
+    info, meta, old_meta = request.info, new.get("metadata"), old["metadata"]
     if info.custom and new.get("kind") != info.kind:
         raise status.wrong_kind(info, request.name, str(new.get("kind", "")))
     if (new.get("apiVersion"), new.get("kind")) != (info.api_version, info.kind):
         why = (
             f"the result is a {new.get('kind')} of {new.get('apiVersion')}, and not a {info.kind} of {info.api_version}"
         )
-        raise refuse(request, new, why)
+        raise error_for(request, new, why)
     if not isinstance(meta, dict):
-        raise refuse(request, new, f"json: cannot unmarshal metadata into Go struct field {info.kind}.metadata")
-    if meta.get("name", before["name"]) != before["name"]:
+        raise error_for(request, new, f"json: cannot unmarshal metadata into Go struct field {info.kind}.metadata")
+    if meta.get("name", old_meta["name"]) != old_meta["name"]:
         raise BadRequest(
-            f"the name of the object ({meta['name']}) does not match the name on the URL ({before['name']})"
+            f"the name of the object ({meta['name']}) does not match the name on the URL ({old_meta['name']})"
         )
-    if meta.get("namespace", before.get("namespace")) != before.get("namespace"):
+    if meta.get("namespace", old_meta.get("namespace")) != old_meta.get("namespace"):
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-    wanted = meta.get("resourceVersion")
-    if wanted not in _ANY_VERSION and wanted != before["resourceVersion"]:
-        if not str(wanted).isdecimal():
-            raise BadRequest(f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
+    requested = meta.get("resourceVersion")
+    if requested not in _ANY_VERSION and requested != old_meta["resourceVersion"]:
+        if not str(requested).isdecimal():
+            raise BadRequest(f'strconv.ParseUint: parsing "{requested}": invalid syntax')
         raise status.conflict(info, request.name)
     for field in ("uid", "deletionTimestamp"):
-        if meta.get(field) and meta[field] != before.get(field):
+        if meta.get(field) and meta[field] != old_meta.get(field):
             fault = invalid(f"metadata.{field}", meta[field], "field is immutable")
             raise status.invalid(info, request.name, errors=[fault])
 
@@ -182,7 +183,7 @@ def _review(request: Request, new: Object, old: Object) -> AdmissionRequest:
 async def _store(
     context: Context, request: Request, new: Object, *, old: Object, current: Entry, tracked: bool
 ) -> bytes | None:
-    """The answer; None if somebody else was first while a webhook converted."""
+    """Return the response's body; None if another writer was first while a webhook converted."""
     info = request.info
     if request.subresource in ("", "scale"):
         info.strategy.prepare_update(new, old)
@@ -210,7 +211,7 @@ async def _store(
 
 
 def is_finished(value: Object) -> bool:
-    """Whether an object is marked for deletion and nothing holds it any more."""
+    """Return whether an object is being deleted and nothing holds it any more."""
     meta = value["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False
@@ -218,5 +219,5 @@ def is_finished(value: Object) -> bool:
 
 
 def is_namespace(value: Object) -> bool:
-    """Whether an object is a namespace, which is held by finalizers in its spec as well."""
+    """Return whether an object is a namespace, which is held by finalizers in its spec as well."""
     return (value["kind"], value["apiVersion"]) == ("Namespace", "v1")

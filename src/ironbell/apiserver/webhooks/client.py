@@ -1,6 +1,6 @@
-"""Calls to webhooks: JSON over TLS, within a time, to a URL or to a Service.
+"""Calls to webhooks: JSON over TLS, with a timeout, to a URL or to a Service.
 
-There is no cluster network here. A Service is reached at one of its ready endpoints (EndpointSlices, else Endpoints),
+The process has no cluster network. A Service is reached at one of its ready endpoints (EndpointSlices, else Endpoints),
 or at its `externalName`, or, failing these, at its cluster address; its certificate must be for `NAME.NAMESPACE.svc`
 wherever it is reached.
 
@@ -36,20 +36,20 @@ _CONTEXTS = 128
 
 
 class CallError(IronbellError):
-    """A webhook could not be asked, or did not answer as it must."""
+    """A webhook could not be called, or its response is not valid."""
 
     reason, retry = "WebhookFailed", Retry.BACKOFF
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where a call goes."""
+    """The target of a call."""
 
     url: str
-    """As it is shown."""
+    """The URL in messages."""
     address: str
-    """What is connected to."""
+    """The address that the call connects to."""
     server_name: str
-    """What the certificate must be for."""
+    """The name that the certificate must have."""
 
 
 class WebhookClient:
@@ -66,12 +66,12 @@ class WebhookClient:
             await self._session.close()
 
     async def call(self, where: ClientConfig, body: Any, *, seconds: int) -> Any:
-        """Post a value and give the answer, decoded.
+        """Post a value and return the response, decoded.
 
         Raises:
-            CallError: the webhook cannot be reached or trusted, refuses, or takes longer than `seconds`.
+            CallError: the webhook cannot be reached or trusted, fails, or takes longer than `seconds`.
         """
-        import aiohttp  # the first webhook pays for it, and not every start
+        import aiohttp  # imported by the first call, so that a start is faster
 
         place = self._place(where)
         shown = f'Post "{place.url}?timeout={seconds}s"'
@@ -85,7 +85,7 @@ class WebhookClient:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise CallError(f"{shown}: {_network_fault(error)}") from error
         if not 200 <= status < 300:
-            raise CallError(_refused(status, answer))
+            raise CallError(_status_problem(status, answer))
         try:
             return msgspec.json.decode(answer)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -132,16 +132,16 @@ class WebhookClient:
         return _Place(f"https://{name}:{service.port}{path}", f"https://{address}:{port}{path}", name)
 
     async def _context(self, bundle: str) -> ssl.SSLContext:
-        """Whom to trust; made in a thread, since a machine's own store takes long to read."""
-        found = self._contexts.get(bundle)
-        if found is None:
-            found = await in_thread(_trust, bundle)
-            self._contexts[bundle] = found
+        """The TLS context for an authority; created in a thread, since reading a machine's own store takes long."""
+        context = self._contexts.get(bundle)
+        if context is None:
+            context = await in_thread(_trust, bundle)
+            self._contexts[bundle] = context
             if len(self._contexts) > _CONTEXTS:
                 self._contexts.popitem(last=False)
         else:
             self._contexts.move_to_end(bundle)
-        return found
+        return context
 
 
 def _trust(bundle: str) -> ssl.SSLContext:
@@ -158,7 +158,7 @@ def _trust(bundle: str) -> ssl.SSLContext:
 
 
 def _network_fault(error: Exception) -> str:
-    """In the words that Go has for it, which people search for."""
+    """The error as Go words it, which users search for."""
     import aiohttp
 
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -174,15 +174,15 @@ def _network_fault(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {error.host}: no such host"
     if isinstance(error, aiohttp.ClientConnectorError):
-        refused = error.os_error.errno == errno.ECONNREFUSED
-        why = "connect: connection refused" if refused else str(error.os_error.strerror or error.os_error)
+        no_listener = error.os_error.errno == errno.ECONNREFUSED
+        why = "connect: connection refused" if no_listener else str(error.os_error.strerror or error.os_error)
         return f"dial tcp {error.host}:{error.port}: {why}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     return str(error) or type(error).__name__
 
 
-def _refused(status: int, answer: bytes) -> str:
+def _status_problem(status: int, answer: bytes) -> str:
     text = answer[:2048].decode("utf-8", "replace").strip()
     match status:
         case 404:

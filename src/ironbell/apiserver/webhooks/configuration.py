@@ -1,4 +1,4 @@
-"""Webhooks as their configurations describe them, kept in step with the store.
+"""Webhooks of the stored configurations, kept in step with the store.
 
 Source: kubernetes/api: admissionregistration/v1/types.go; kubernetes/apiserver: pkg/admission/configuration (order).
 """
@@ -23,7 +23,7 @@ CONDITION_VARIABLES = ("object", "oldObject", "request", "authorizer")
 
 
 class ServiceReference(msgspec.Struct, frozen=True):
-    """A Service that answers."""
+    """A Service that serves a webhook."""
 
     namespace: str
     name: str
@@ -32,16 +32,16 @@ class ServiceReference(msgspec.Struct, frozen=True):
 
 
 class ClientConfig(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a webhook is, and whom its certificate must be from."""
+    """Address of a webhook, and the authority of its certificate."""
 
     url: str = ""
     service: ServiceReference | None = None
     ca_bundle: str = ""
-    """In base 64; empty: whom the machine trusts."""
+    """The authority in base 64; empty: the machine's own authorities."""
 
 
 class HookRule(msgspec.Struct, frozen=True, rename="camel"):
-    """Which requests a webhook wants to see."""
+    """Requests that a webhook matches."""
 
     operations: tuple[str, ...] = ()
     api_groups: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ Condition = Callable[[Mapping[str, Any]], Any]
 
 
 class Webhook(msgspec.Struct, frozen=True, eq=False):
-    """A webhook, ready to be asked."""
+    """A webhook, compiled."""
 
     configuration: str
     spec: WebhookSpec
@@ -98,7 +98,7 @@ class Webhook(msgspec.Struct, frozen=True, eq=False):
 
 
 class Webhooks:
-    """The webhooks of one kind of configuration, in the order of calling: by configuration, then as listed."""
+    """The webhooks of one kind of configuration, in the order of calls: by configuration, then as listed."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -106,14 +106,14 @@ class Webhooks:
         self.all: tuple[Webhook, ...] = ()
 
     def follow(self, store: Store) -> None:
-        """Read what is stored, and keep in step from now on."""
+        """Read the stored objects, and follow changes."""
         for entry in store.objects(self._resource).entries():
             self._by_configuration[entry.name] = _read(entry)
         self._order()
-        store.listen(self.note)
+        store.listen(self.apply)
 
-    def note(self, change: Change) -> None:
-        """Take in one change."""
+    def apply(self, change: Change) -> None:
+        """Apply one change."""
         if change.entry.resource != self._resource:
             return
         self._by_configuration.pop(change.entry.name, None)
@@ -128,18 +128,18 @@ class Webhooks:
 
 def _read(entry: Entry) -> tuple[Webhook, ...]:
     try:
-        found = msgspec.json.decode(entry.body, type=_Configuration).webhooks or ()
+        webhooks = msgspec.json.decode(entry.body, type=_Configuration).webhooks or ()
     except msgspec.MsgspecError:
         return ()  # stored by another release; writes are checked
-    return tuple(Webhook(entry.name, spec, _compiled(spec)) for spec in found)
+    return tuple(Webhook(entry.name, spec, _compiled(spec)) for spec in webhooks)
 
 
 def _compiled(spec: WebhookSpec) -> tuple[tuple[str, Condition], ...]:
-    return tuple((one.name, compile_condition(one.expression)) for one in spec.match_conditions or ())
+    return tuple((condition.name, compile_condition(condition.expression)) for condition in spec.match_conditions or ())
 
 
 def compile_condition(expression: str) -> Condition:
-    """A match condition as a closure; one that cannot be compiled fails when it is asked."""
+    """A match condition as a closure; one that cannot be compiled fails when it is evaluated."""
     try:
         return compile_expression(expression, CONDITION_VARIABLES)
     except CelSyntaxError as error:

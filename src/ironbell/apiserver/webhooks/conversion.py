@@ -1,7 +1,7 @@
-"""Conversion between the versions of foreign kinds, by the webhook that their definition names.
+"""Conversion between the versions of custom resources, by the webhook that their definition names.
 
-Lists are converted in few calls, and what was converted is kept by object, version and wanted version, so that a list
-that is read again costs nothing.
+Lists are converted in few calls, and results are cached by object, version and requested version, so that a second read
+of a list needs no call.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/conversion/webhook_converter.go.
 """
@@ -66,26 +66,26 @@ class WebhookConverter:
         """One object in another version.
 
         Raises:
-            ApiError: the webhook fails, or gives something else.
+            ApiError: the webhook fails, or its response is not valid.
         """
         if value.get("apiVersion") == api_version:
             return value
-        return (await self._ask([value], api_version))[0]
+        return (await self._call([value], api_version))[0]
 
     async def bodies(self, entries: Sequence[Entry], api_version: str) -> list[bytes]:
         """Stored objects, encoded in another version.
 
         Raises:
-            ApiError: the webhook fails, or gives something else.
+            ApiError: the webhook fails, or its response is not valid.
         """
-        found: dict[int, bytes] = {}
+        bodies: dict[int, bytes] = {}
         missing: list[tuple[int, Entry]] = []
         for place, entry in enumerate(entries):
             body = self._bodies.get((entry.uid, entry.version, api_version))
             if body is None:
                 missing.append((place, entry))
             else:
-                found[place] = body
+                bodies[place] = body
         while missing:
             count, size = 0, 0
             for _, entry in missing[:BATCH_OBJECTS]:
@@ -93,11 +93,11 @@ class WebhookConverter:
                 if size > BATCH_BYTES:
                     break
             batch, missing = missing[:count], missing[count:]
-            converted = await self._ask([entry.decode() for _, entry in batch], api_version)
+            converted = await self._call([entry.decode() for _, entry in batch], api_version)
             for (place, entry), value in zip(batch, converted, strict=True):
-                found[place] = body = msgspec.json.encode(value)
+                bodies[place] = body = msgspec.json.encode(value)
                 self._keep((entry.uid, entry.version, api_version), body)
-        return [found[place] for place in range(len(entries))]
+        return [bodies[place] for place in range(len(entries))]
 
     def _keep(self, key: tuple[str, int, str], body: bytes) -> None:
         self._bodies[key] = body
@@ -106,28 +106,30 @@ class WebhookConverter:
             _, dropped = self._bodies.popitem(last=False)
             self._size -= len(dropped)
 
-    async def _ask(self, values: list[Object], api_version: str) -> list[Object]:
-        wanted = [value for value in values if value.get("apiVersion") != api_version]
-        if not wanted:
+    async def _call(self, values: list[Object], api_version: str) -> list[Object]:
+        pending = [value for value in values if value.get("apiVersion") != api_version]
+        if not pending:
             return values
-        subject = f"{wanted[0].get('apiVersion')}, Kind={wanted[0].get('kind')}"
+        subject = f"{pending[0].get('apiVersion')}, Kind={pending[0].get('kind')}"
         uid = uuid4(self._randomness)
-        version = next((one for one in self._config.conversion_review_versions if one in _VERSIONS), "")
+        version = next(
+            (candidate for candidate in self._config.conversion_review_versions if candidate in _VERSIONS), ""
+        )
         if not version:
             raise _failed("no supported conversion review versions")
         review_version = f"apiextensions.k8s.io/{version}"
-        request = {"uid": uid, "desiredAPIVersion": api_version, "objects": wanted}
-        asked = {"kind": "ConversionReview", "apiVersion": review_version, "request": request}
+        request = {"uid": uid, "desiredAPIVersion": api_version, "objects": pending}
+        review = {"kind": "ConversionReview", "apiVersion": review_version, "request": request}
         try:
-            answered = await self._client.call(self._config.client_config, asked, seconds=SECONDS)
+            answered = await self._client.call(self._config.client_config, review, seconds=SECONDS)
             objects = _objects(answered, uid=uid, review_version=review_version)
         except (CallError, UnreachableError) as error:
             raise _failed(f"conversion webhook for {subject} failed: {error.message}") from error
-        if len(objects) != len(wanted):
-            raise _failed(f"conversion webhook for {subject} returned {len(objects)} objects, expected {len(wanted)}")
+        if len(objects) != len(pending):
+            raise _failed(f"conversion webhook for {subject} returned {len(objects)} objects, expected {len(pending)}")
         converted = iter(
-            _checked(before, after, api_version, what=f"conversion webhook for {subject} returned invalid ")
-            for before, after in zip(wanted, objects, strict=True)
+            _checked(original, result, api_version, error_prefix=f"conversion webhook for {subject} returned invalid ")
+            for original, result in zip(pending, objects, strict=True)
         )
         return [value if value.get("apiVersion") == api_version else next(converted) for value in values]
 
@@ -135,10 +137,10 @@ class WebhookConverter:
 def converter_for(
     definition: Mapping[str, Any], client: WebhookClient, randomness: Randomness
 ) -> WebhookConverter | None:
-    """What converts the objects of a definition; None if it names no webhook.
+    """The converter of a definition; None if it names no webhook.
 
     Raises:
-        msgspec.ValidationError: it names one in another shape than definitions have.
+        msgspec.ValidationError: the definition's webhook is malformed.
     """
     conversion = (definition.get("spec") or {}).get("conversion") or {}
     if conversion.get("strategy") != "Webhook":
@@ -166,22 +168,26 @@ def _objects(answered: Any, *, uid: str, review_version: str) -> list[Object]:
     return response.converted_objects or []
 
 
-def _checked(before: Object, after: Object, api_version: str, *, what: str) -> Object:
-    """What the webhook gave, if it is the same object; its metadata but for labels and annotations is put back."""
-    if after.get("apiVersion") != api_version:
-        expected, received = api_version, after.get("apiVersion", "")
-        raise _failed(f"{what}object: invalid groupVersion (expected {expected}, received {received})")
-    if after.get("kind") != before.get("kind"):
-        raise _failed(f"{what}object: invalid kind (expected {before.get('kind')}, received {after.get('kind')})")
-    meta, old = after.get("metadata"), before["metadata"]
+def _checked(original: Object, converted: Object, api_version: str, *, error_prefix: str) -> Object:
+    """The converted object, checked to be the same one; its metadata except labels and annotations is restored."""
+    if converted.get("apiVersion") != api_version:
+        expected, received = api_version, converted.get("apiVersion", "")
+        raise _failed(f"{error_prefix}object: invalid groupVersion (expected {expected}, received {received})")
+    if converted.get("kind") != original.get("kind"):
+        raise _failed(
+            f"{error_prefix}object: invalid kind (expected {original.get('kind')}, received {converted.get('kind')})"
+        )
+    meta, old = converted.get("metadata"), original["metadata"]
     if not isinstance(meta, dict):
-        raise _failed(f"{what}metadata: missing metadata in converted object")
+        raise _failed(f"{error_prefix}metadata: missing metadata in converted object")
     for name, shown in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         if (meta.get(name) or "") != (old.get(name) or ""):
-            raise _failed(f"{what}object: must have the same {shown}: {old.get(name, '')} != {meta.get(name, '')}")
+            raise _failed(
+                f"{error_prefix}object: must have the same {shown}: {old.get(name, '')} != {meta.get(name, '')}"
+            )
     kept = {name: value for name, value in old.items() if name not in _KEPT_METADATA}
     given = {name: meta[name] for name in _KEPT_METADATA if _is_text_map(meta.get(name))}
-    return {**after, "metadata": {**kept, **given}}
+    return {**converted, "metadata": {**kept, **given}}
 
 
 def _is_text_map(value: Any) -> bool:

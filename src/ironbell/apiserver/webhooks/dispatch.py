@@ -1,4 +1,4 @@
-"""Asks webhooks about writes: the mutating ones in turn, the validating ones at once.
+"""Calls webhooks for writes: the mutating ones in turn, the validating ones at once.
 
 A webhook is called while nothing is held: the write is decided again if the object changed meanwhile.
 
@@ -21,11 +21,10 @@ from ironbell.api.client import ApiError, BadRequest
 from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest
 from ironbell.apiserver.context import Context
-from ironbell.apiserver.notes import annotate
 from ironbell.apiserver.patches.jsonpatch import apply_json_patch
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.verbs.bodies import converted
-from ironbell.apiserver.warnings import warn
+from ironbell.apiserver.warnings import annotate, warn
 from ironbell.apiserver.webhooks.client import CallError, WebhookClient
 from ironbell.apiserver.webhooks.configuration import MUTATING, VALIDATING, Webhook, Webhooks
 from ironbell.apiserver.webhooks.matching import Invocation, invocation, is_exempt, may_match
@@ -48,12 +47,12 @@ Object = dict[str, Any]
 
 @dataclass(slots=True)
 class _Called:
-    """What became of a request's first round."""
+    """Webhooks of a request's first round."""
 
     since_change: set[Webhook] = field(default_factory=set)
-    """Webhooks that may be called again, and have seen the object as the last webhook left it."""
+    """Webhooks that may be called again, and have seen the object after the last webhook's change."""
     again: set[Webhook] = field(default_factory=set)
-    """Those that have not."""
+    """Webhooks that must be called again."""
     left: Object | None = None
     """The object after the first round."""
 
@@ -74,8 +73,8 @@ class AdmissionWebhooks:
 
     def _concerns(self, webhooks: Webhooks) -> Any:
         def applies(info: ResourceInfo) -> bool:
-            found = webhooks.all
-            return bool(found) and not is_exempt(info) and may_match(found, self._versions(info))
+            webhooks_ = webhooks.all
+            return bool(webhooks_) and not is_exempt(info) and may_match(webhooks_, self._versions(info))
 
         return applies
 
@@ -83,9 +82,9 @@ class AdmissionWebhooks:
         """The object after all mutating webhooks; None if none changed it.
 
         Raises:
-            ApiError: a webhook refuses, or fails and must not.
+            ApiError: a webhook rejects the request, or fails and its failure is not ignored.
         """
-        before, rounds = request.new, request.rounds
+        original, rounds = request.new, request.rounds
         called: _Called = rounds.kept(self, _Called)
         if rounds.is_second and request.new != called.left:
             called.again |= called.since_change
@@ -97,23 +96,23 @@ class AdmissionWebhooks:
                 continue
             if changed is not request.new:
                 request = replace(request, new=changed)
-                rounds.is_second_wanted = True
+                rounds.needs_second_round = True
                 called.again |= called.since_change
                 called.since_change = set()
             if webhook.spec.reinvocation_policy == "IfNeeded":
                 called.since_change.add(webhook)
         called.left = request.new
-        return None if request.new is before else request.new
+        return None if request.new is original else request.new
 
     async def _mutate_by(self, webhook: Webhook, request: AdmissionRequest) -> Object | None:
         """The object after one webhook (the same if it changed nothing); None if it was not called."""
-        found = self._invocation(webhook, request)
-        if found is None:
+        invocation = self._invocation(webhook, request)
+        if invocation is None:
             return None
-        shown = await shown_as(found.info, request)
-        if not self._conditions_hold(found, request, shown):
+        shown = await shown_as(invocation.info, request)
+        if not self._conditions_hold(invocation, request, shown):
             return None
-        answer = await self._ask(found, request, shown, mutating=True)
+        answer = await self._review(invocation, request, shown, mutating=True)
         if answer is None:
             return request.new if request.new is not None else {}
         operations = _operations(answer)
@@ -130,20 +129,20 @@ class AdmissionWebhooks:
         return await converted(request.info, patched, request.info.api_version)
 
     async def review(self, request: AdmissionRequest) -> None:
-        """Ask all validating webhooks at once.
+        """Call all validating webhooks at once.
 
         Raises:
-            ApiError: one refuses, or fails and must not; of several the first.
+            ApiError: a webhook rejects the request, or fails and its failure is not ignored; the first of several.
         """
         calls: list[tuple[Invocation, Shown]] = []
         for webhook in self._validating.all:
-            found = self._invocation(webhook, request)
-            if found is not None:
-                shown = await shown_as(found.info, request)
-                if self._conditions_hold(found, request, shown):
-                    calls.append((found, shown))
-        asked = (self._ask(found, request, shown, mutating=False) for found, shown in calls)
-        for result in await asyncio.gather(*asked, return_exceptions=True):
+            invocation = self._invocation(webhook, request)
+            if invocation is not None:
+                shown = await shown_as(invocation.info, request)
+                if self._conditions_hold(invocation, request, shown):
+                    calls.append((invocation, shown))
+        calls_ = (self._review(invocation, request, shown, mutating=False) for invocation, shown in calls)
+        for result in await asyncio.gather(*calls_, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
 
@@ -157,12 +156,12 @@ class AdmissionWebhooks:
         entry = self._context.store.latest("namespaces", ("", namespace))
         return None if entry is None else entry.labels or {}
 
-    def _conditions_hold(self, found: Invocation, request: AdmissionRequest, shown: Shown) -> bool:
-        webhook = found.webhook
+    def _conditions_hold(self, invocation: Invocation, request: AdmissionRequest, shown: Shown) -> bool:
+        webhook = invocation.webhook
         if not webhook.conditions:
             return True
-        asked = request_data(request, shown)
-        values = {"object": shown.new, "oldObject": shown.old, "request": asked, "authorizer": None}
+        data = request_data(request, shown)
+        values = {"object": shown.new, "oldObject": shown.old, "request": data, "authorizer": None}
         faults: list[str] = []
         for name, condition in webhook.conditions:
             try:
@@ -174,15 +173,15 @@ class AdmissionWebhooks:
             raise status.forbidden(request.info, request.name, why=", ".join(faults))
         return not faults
 
-    async def _ask(
-        self, found: Invocation, request: AdmissionRequest, shown: Shown, *, mutating: bool
+    async def _review(
+        self, invocation: Invocation, request: AdmissionRequest, shown: Shown, *, mutating: bool
     ) -> Answer | None:
-        """A webhook's answer; None if it failed and may.
+        """A webhook's response; None if it failed and its failure is ignored.
 
         Raises:
-            ApiError: it refuses, or failed and must not.
+            ApiError: the webhook rejects the request, or fails and its failure is not ignored.
         """
-        webhook = found.webhook
+        webhook = invocation.webhook
         if request.dry_run and webhook.spec.side_effects not in ("None", "NoneOnDryRun"):
             raise BadRequest(f'admission webhook "{webhook.name}" does not support dry run')
         try:
@@ -205,12 +204,12 @@ class AdmissionWebhooks:
     async def _call(self, webhook: Webhook, request: AdmissionRequest, shown: Shown, *, mutating: bool) -> Answer:
         spec = webhook.spec
         uid = uuid4(self._context.randomness)
-        asked = admission_review(request, shown, uid=uid, versions=spec.admission_review_versions)
+        review = admission_review(request, shown, uid=uid, versions=spec.admission_review_versions)
         try:
-            answered = await self._client.call(spec.client_config, asked, seconds=spec.timeout_seconds)
+            answered = await self._client.call(spec.client_config, review, seconds=spec.timeout_seconds)
         except (CallError, UnreachableError) as error:
             raise CallError(f"failed to call webhook: {error.message}") from error
-        return read_answer(answered, asked, mutating=mutating)
+        return read_answer(answered, review, mutating=mutating)
 
 
 def _failed_open(*, mutating: bool) -> str:
@@ -221,10 +220,10 @@ def _operations(answer: Answer) -> list[Any]:
     if not answer.patch:
         return []
     try:
-        found = msgspec.json.decode(base64.b64decode(answer.patch, validate=True), type=list[Any])
+        operations = msgspec.json.decode(base64.b64decode(answer.patch, validate=True), type=list[Any])
     except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
         raise _internal(f"received undecodable patch in webhook response: {error}") from error
-    return found
+    return operations
 
 
 def _patched(value: Object, operations: list[Any]) -> Object:

@@ -1,4 +1,4 @@
-"""Whether a webhook wants to see a request, and in which version of the resource.
+"""Matching of webhooks: whether a request matches, and in which version of the resource.
 
 Source: kubernetes/apiserver: pkg/admission/plugin/webhook/generic/webhook.go, predicates.
 """
@@ -17,7 +17,7 @@ from ironbell.apiserver.selectors.labels import LabelSelector
 from ironbell.apiserver.webhooks.configuration import GROUP, HookRule, Webhook
 
 LabelsOf = Callable[[str], Mapping[str, str] | None]
-"""The labels of a namespace; None if there is none of that name."""
+"""Returns the labels of a namespace; None if it does not exist."""
 
 _EXEMPT = frozenset({
     "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies",
@@ -26,25 +26,25 @@ _EXEMPT = frozenset({
 
 
 class Invocation(msgspec.Struct, frozen=True):
-    """A webhook that is to be called, with the version that it gets to see."""
+    """A webhook that is to be called, with the version of the resource that it sees."""
 
     webhook: Webhook
     info: ResourceInfo
 
 
 def is_exempt(info: ResourceInfo) -> bool:
-    """Whether no webhook ever sees a resource, so that one cannot lock itself in."""
+    """Return whether no webhook ever sees a resource, so that a webhook cannot lock itself in."""
     return info.group == GROUP and info.plural in _EXEMPT
 
 
 def may_match(webhooks: Iterable[Webhook], versions: Iterable[ResourceInfo]) -> bool:
-    """Whether any webhook could want to see a resource at all: asked before every write, so it is cheap."""
+    """Return whether any webhook could match a resource at all: called before every write, so it is cheap."""
     infos = list(versions)
     return any(names_version(rule, info) for webhook in webhooks for rule in webhook.spec.rules or () for info in infos)
 
 
 def names_version(rule: HookRule, info: ResourceInfo) -> bool:
-    """Whether a rule is for a resource's group and version."""
+    """Return whether a rule is for a resource's group and version."""
     return (info.group in rule.api_groups or "*" in rule.api_groups) and (
         info.version in rule.api_versions or "*" in rule.api_versions
     )
@@ -53,16 +53,16 @@ def names_version(rule: HookRule, info: ResourceInfo) -> bool:
 def invocation(
     webhook: Webhook, request: AdmissionRequest, versions: Iterable[ResourceInfo], *, labels_of: LabelsOf
 ) -> Invocation | None:
-    """How a webhook is to be called for a request; None if it does not want to be.
+    """The call of a webhook for a request; None if the request does not match.
 
-    `versions` are all served versions of the resource. Match conditions are not looked at.
+    `versions` are all served versions of the resource. Match conditions are not evaluated.
 
     Raises:
-        NotFound: the request's namespace does not exist, and the webhook asks for its labels.
+        NotFound: the request's namespace does not exist, and the webhook selects by its labels.
     """
     spec = webhook.spec
     candidates = _candidates(webhook, request, versions)
-    info = next((one for one in candidates if _rules_match(spec.rules, request, one)), None)
+    info = next((version for version in candidates if _rules_match(spec.rules, request, version)), None)
     if info is None:
         return None
     if not namespace_matches(spec.namespace_selector, request, labels_of):
@@ -83,7 +83,7 @@ def _rules_match(rules: tuple[HookRule, ...] | None, request: AdmissionRequest, 
 
 
 def rule_fits(rule: HookRule, request: AdmissionRequest, info: ResourceInfo) -> bool:
-    """Whether a rule that is for its version is for a request."""
+    """Return whether a rule for the request's version matches a request."""
     if "*" not in rule.operations and request.operation.value not in rule.operations:
         return False
     if rule.scope == "Namespaced" and not info.namespaced:
@@ -99,10 +99,10 @@ def _resource_fits(pattern: str, plural: str, subresource: str) -> bool:
 
 
 def namespace_matches(selector: LabelSelector, request: AdmissionRequest, labels_of: LabelsOf) -> bool:
-    """Whether a selector takes the namespace of a request.
+    """Return whether a selector matches the namespace of a request.
 
     Raises:
-        NotFound: that namespace does not exist.
+        NotFound: the namespace does not exist.
     """
     if selector.is_empty:
         return True
@@ -120,7 +120,7 @@ def namespace_matches(selector: LabelSelector, request: AdmissionRequest, labels
 
 
 def object_matches(selector: LabelSelector, request: AdmissionRequest) -> bool:
-    """Whether a selector takes the object of a request, as it is or as it was."""
+    """Return whether a selector matches the new or the old object of a request."""
     if selector.is_empty:
         return True
     return any(selector.matches(_labels(value)) for value in (request.new, request.old) if value is not None)

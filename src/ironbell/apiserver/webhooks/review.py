@@ -1,4 +1,4 @@
-"""The questions to admission webhooks, and what makes an answer good.
+"""Requests to admission webhooks, and the checks of their responses.
 
 Source: kubernetes/apiserver: pkg/admission/plugin/webhook/request/admissionreview.go, errors/statuserror.go.
 """
@@ -22,7 +22,7 @@ _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "Del
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The `Status` in an answer."""
+    """The `Status` in a response."""
 
     code: int = 0
     message: str = ""
@@ -31,7 +31,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, rename="camel"):
-    """A webhook's answer."""
+    """A webhook's response."""
 
     uid: str = ""
     allowed: bool = False
@@ -49,7 +49,7 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A request as one webhook or policy gets to see it."""
+    """A request as one webhook or policy sees it."""
 
     info: ResourceInfo
     new: dict[str, Any] | None
@@ -70,20 +70,20 @@ async def shown_as(info: ResourceInfo, request: AdmissionRequest) -> Shown:
 
 
 def admission_review(request: AdmissionRequest, shown: Shown, *, uid: str, versions: tuple[str, ...]) -> dict[str, Any]:
-    """The question.
+    """The AdmissionReview that a webhook is sent.
 
     Raises:
-        CallError: the webhook takes none that we can ask.
+        CallError: the webhook accepts no version that this server sends.
     """
-    version = next((one for one in versions if one in _VERSIONS), "")
+    version = next((candidate for candidate in versions if candidate in _VERSIONS), "")
     if not version:
         raise CallError("could not create admission objects: webhook does not accept known AdmissionReview versions")
-    asked = request_data(request, shown)
-    return {"kind": KIND, "apiVersion": f"admission.k8s.io/{version}", "request": {"uid": uid, **asked}}
+    review_request = request_data(request, shown)
+    return {"kind": KIND, "apiVersion": f"admission.k8s.io/{version}", "request": {"uid": uid, **review_request}}
 
 
 def request_data(request: AdmissionRequest, shown: Shown) -> dict[str, Any]:
-    """`AdmissionRequest` without its uid: what webhooks are sent, and what match conditions see as `request`."""
+    """`AdmissionRequest` without its uid: what webhooks are sent, and the value of `request` in match conditions."""
     options = _OPTIONS.get(request.operation.value)
     data: dict[str, Any] = {
         "kind": _kind(shown.info),
@@ -105,7 +105,7 @@ def request_data(request: AdmissionRequest, shown: Shown) -> dict[str, Any]:
 
 
 def _namespace(request: AdmissionRequest) -> str:
-    """A Namespace is said to be in itself."""
+    """The namespace of a request; a Namespace is in itself."""
     own = (request.info.group, request.info.plural) == ("", "namespaces")
     return request.name if own else request.namespace
 
@@ -122,27 +122,27 @@ def _resource(info: ResourceInfo) -> dict[str, str]:
     return {"group": info.group, "version": info.version, "resource": info.plural}
 
 
-def read_answer(answered: Any, asked: dict[str, Any], *, mutating: bool) -> Answer:
-    """The answer, if it is one.
+def read_answer(answered: Any, sent: dict[str, Any], *, mutating: bool) -> Answer:
+    """The checked response.
 
     Raises:
-        CallError: it is not.
+        CallError: the response is not valid.
     """
     invalid = "received invalid webhook response: "
     try:
         review = msgspec.convert(answered, _Review)
     except msgspec.ValidationError as error:
         raise CallError(f"{invalid}{error}") from error
-    answer, uid = review.response, asked["request"]["uid"]
+    answer, uid = review.response, sent["request"]["uid"]
     if answer is None:
         raise CallError(f"{invalid}webhook response was absent")
-    if asked["apiVersion"] == API_VERSION:
+    if sent["apiVersion"] == API_VERSION:
         if answer.uid != uid:
             raise CallError(f'{invalid}expected response.uid="{uid}", got "{answer.uid}"')
         if (review.api_version, review.kind) != (API_VERSION, KIND):
             group, _, version = review.api_version.rpartition("/")
-            found = f"{group}/{version}, Kind={review.kind}"
-            raise CallError(f"{invalid}expected webhook response of {API_VERSION}, Kind={KIND}, got {found}")
+            actual = f"{group}/{version}, Kind={review.kind}"
+            raise CallError(f"{invalid}expected webhook response of {API_VERSION}, Kind={KIND}, got {actual}")
         _check_patch(answer, invalid, mutating=mutating)
     return answer
 
@@ -161,8 +161,8 @@ def _check_patch(answer: Answer, invalid: str, *, mutating: bool) -> None:
 
 def denial(name: str, result: Result | None) -> ApiError:
     """The error for a request that a webhook does not allow."""
-    found = result or Result()
+    status_ = result or Result()
     denied = f'admission webhook "{name}" denied the request'
-    why = f": {found.message or found.reason}" if found.message or found.reason else " without explanation"
-    code = max(found.code, 400)
-    return ApiError(denied + why, code=code, reason=found.reason, details=found.details)
+    why = f": {status_.message or status_.reason}" if status_.message or status_.reason else " without explanation"
+    code = max(status_.code, 400)
+    return ApiError(denied + why, code=code, reason=status_.reason, details=status_.details)

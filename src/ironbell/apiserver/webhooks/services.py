@@ -1,4 +1,4 @@
-"""Where a Service answers, without a cluster network.
+"""Addresses of Services, without a cluster network.
 
 Source: kubernetes/apiserver: pkg/util/proxy/proxy.go (ResolveEndpoint).
 """
@@ -23,10 +23,10 @@ class UnreachableError(IronbellError):
 
 
 def resolve(store: Store, service: ServiceReference, randomness: Randomness) -> tuple[str, int]:
-    """Host and port of one of the places where a Service answers.
+    """Host and port of one ready endpoint of a Service.
 
     Raises:
-        UnreachableError: there is no such Service or port, or nothing answers for it.
+        UnreachableError: the Service or port does not exist, or has no ready endpoint.
     """
     entry = store.get("services", (service.namespace, service.name))
     if entry is None:
@@ -34,7 +34,7 @@ def resolve(store: Store, service: ServiceReference, randomness: Randomness) -> 
     spec = entry.decode().get("spec") or {}
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", "")), service.port
-    port = next((one for one in spec.get("ports") or () if one.get("port") == service.port), None)
+    port = next((candidate for candidate in spec.get("ports") or () if candidate.get("port") == service.port), None)
     if port is None:
         raise UnreachableError(f'no service port {service.port} found for service "{service.name}"')
     places = [*_from_slices(store, service, port.get("name", ""))] or [*_from_endpoints(store, service, port)]
@@ -66,4 +66,4 @@ def _from_endpoints(store: Store, service: ServiceReference, port: dict[str, Any
 
 
 def _port(ports: Any, name: str) -> int:
-    return next((int(one["port"]) for one in ports or () if (one.get("name") or "") == name and one.get("port")), 0)
+    return next((int(port["port"]) for port in ports or () if (port.get("name") or "") == name and port.get("port")), 0)

@@ -1,4 +1,4 @@
-"""What makes webhook configurations complete and valid.
+"""Defaults and validation of webhook configurations.
 
 Source: kubernetes/kubernetes: pkg/apis/admissionregistration/v1/defaults.go, validation/validation.go;
 kubernetes/apiserver: pkg/util/webhook/validation.go.
@@ -101,7 +101,7 @@ def _name_faults(name: str, path: str) -> Iterator[FieldError]:
 
 
 def rule_faults(rule: dict[str, Any], path: str) -> Iterator[FieldError]:
-    """Faults of a rule that says which requests are wanted."""
+    """Errors in a rule that matches requests."""
     operations = rule.get("operations") or ()
     if not operations:
         yield required(f"{path}.operations")
@@ -152,7 +152,7 @@ def _resource_faults(resources: Sequence[str], path: str) -> Iterator[FieldError
 
 
 def client_faults(config: dict[str, Any], path: str) -> Iterator[FieldError]:
-    """Faults of where a webhook is said to be."""
+    """Errors in the address of a webhook."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")

@@ -109,7 +109,7 @@ def _restore(options: RestoreOptions, work: Path, lock: int, *, clock: Clock, st
         (folder / NOTE).unlink(missing_ok=True)
     else:
         write_note(folder, manifest.created, clock)
-    guards.mark_made(lock)
+    guards.mark_created(lock)
     (work / DATABASE).rename(folder / DATABASE)
     _sync(folder)
     return Restored(manifest, revision, kept)

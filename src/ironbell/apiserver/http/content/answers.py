@@ -1,6 +1,6 @@
-"""Answers: encoded objects and refusals as HTTP responses.
+"""Responses: encoded objects and errors over HTTP.
 
-Large answers are compressed in a thread when the client takes gzip, so that the loop is not held.
+Large bodies are compressed in a thread when the client accepts gzip, so that the event loop is not blocked.
 
 Source: kubernetes/apiserver: pkg/endpoints/handlers/responsewriters/writers.go.
 """
@@ -38,16 +38,16 @@ async def answer(
     headers: Mapping[str, str] | None = None,
     pretty: bool = True,
 ) -> Response:
-    """Encoded JSON as a response, as YAML or protocol buffers if that is the media type, indented or compressed as
-    the client wants.
+    """Encoded JSON as a response, as YAML or protocol buffers if that is the media type, indented or compressed as the
+    client requests.
 
-    Without `pretty` the body is passed on as it is, whatever the client wants.
+    Without `pretty` the body is never indented.
     """
     if media_type == YAML:
         body = await in_thread(_yaml, body)
     elif media_type == PROTOBUF:
         body = await _protobuf(body)
-    elif pretty and _wants_pretty(request):
+    elif pretty and _is_pretty_requested(request):
         body = msgspec.json.format(body, indent=2) + b"\n"
     sent = {"Content-Type": media_type, "Cache-Control": _NO_CACHE, **(headers or {})}
     if len(body) > GZIP_FROM_BYTES and _takes_gzip(request):
@@ -61,8 +61,8 @@ async def answer_value(request: Request, value: Any, *, status: int = 200, media
     return await answer(request, msgspec.json.encode(value) + b"\n", status=status, media_type=media_type)
 
 
-async def refuse(request: Request, error: ApiError) -> Response:
-    """A refusal as a `Status` response, in JSON where the client takes nothing that is offered."""
+async def error_response(request: Request, error: ApiError) -> Response:
+    """An error as a `Status` response; in JSON if the client accepts nothing that is offered."""
     headers: dict[str, str] = {}
     if error.code == 429:
         headers["Retry-After"] = "1"
@@ -92,7 +92,7 @@ async def _protobuf(body: bytes) -> bytes:
 
 
 def _yaml(body: bytes) -> bytes:
-    from ironbell.codec import goyaml  # few clients want YAML
+    from ironbell.codec import goyaml  # few clients request YAML
 
     return goyaml.dump(msgspec.json.decode(body)).encode()
 
@@ -104,11 +104,11 @@ def _gzip(body: bytes) -> bytes:
 
 def _takes_gzip(request: Request) -> bool:
     accepted = request.headers.get("Accept-Encoding", "")
-    return bool(accepted) and any(one.media_type in {"gzip", "*"} for one in ranges(accepted))
+    return bool(accepted) and any(accepted_range.media_type in {"gzip", "*"} for accepted_range in ranges(accepted))
 
 
-def _wants_pretty(request: Request) -> bool:
-    wanted = request.query.get("pretty")
-    if wanted:
-        return wanted in {"1", "t", "T", "true", "TRUE", "True"}
+def _is_pretty_requested(request: Request) -> bool:
+    pretty = request.query.get("pretty")
+    if pretty:
+        return pretty in {"1", "t", "T", "true", "TRUE", "True"}
     return request.headers.get("User-Agent", "").startswith(_PRETTY_AGENTS)

@@ -36,9 +36,9 @@ async def read(request: Request) -> bytes:
     """The whole body as it was sent.
 
     Raises:
-        RequestTooLarge: it is longer than 3 MiB.
-        BadRequest: its framing is broken.
-        RequestTimeout: it did not arrive within a minute.
+        RequestTooLarge: the body is longer than 3 MiB.
+        BadRequest: the framing is broken.
+        RequestTimeout: the body did not arrive within a minute.
     """
     try:
         if request.has_arrived:
@@ -54,19 +54,19 @@ async def read(request: Request) -> bytes:
 
 
 class Body(NamedTuple):
-    """What a client sent, in JSON."""
+    """A request's body, in JSON."""
 
     content: bytes
     set_twice: tuple[str, ...] = ()
-    """Keys that a YAML text has twice, as its readers say it."""
+    """Messages about keys that a YAML text has twice, as upstream's YAML reader words them."""
 
 
 async def read_object(request: Request) -> bytes:
     """The body of a delete or an action, as JSON.
 
     Raises:
-        UnsupportedMediaType: it is in no form that is understood.
-        BadRequest: it is not what its type says.
+        UnsupportedMediaType: the media type is not supported.
+        BadRequest: it does not have the form of its media type.
     """
     return (await read_body(request)).content
 
@@ -75,8 +75,8 @@ async def read_body(request: Request) -> Body:
     """The body of a create or replace.
 
     Raises:
-        UnsupportedMediaType: it is in no form that is understood.
-        BadRequest: it is not what its type says.
+        UnsupportedMediaType: the media type is not supported.
+        BadRequest: it does not have the form of its media type.
     """
     media_type = content_type(request.headers.get("Content-Type", ""))
     if media_type == JSON:
@@ -93,7 +93,7 @@ async def read_patch(request: Request) -> tuple[Body, PatchType]:
     """The body of a patch, with its type.
 
     Raises:
-        UnsupportedMediaType: the content type is no patch.
+        UnsupportedMediaType: the content type is not a patch type.
         BadRequest: an apply configuration is not YAML.
     """
     media_type = content_type(request.headers.get("Content-Type", ""))
@@ -129,7 +129,7 @@ def _convert(body: bytes) -> Body:
 
 
 def _is_plain(body: bytes) -> bool:
-    """Whether a text is JSON that has nothing twice, so that nobody needs to read it as YAML."""
+    """Return whether a text is JSON without duplicate keys, so that it need not be read as YAML."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What the server says about itself: version, health, discovery, OpenAPI, metrics.
+"""Documents about the server: version, health, discovery, OpenAPI, metrics.
 
 Source: kubernetes/apiserver: pkg/server/routes, pkg/server/healthz, pkg/endpoints/discovery/aggregated/etag.go.
 """
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 COMPATIBLE_MAJOR, COMPATIBLE_MINOR, COMPATIBLE_PATCH = release().split(".")
-"""The Kubernetes version whose kinds are served, and whose clients find here what they expect."""
+"""The Kubernetes version whose kinds are served."""
 
 IDENTITY_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
 
-_ASKED_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-_GIVEN_PROTOBUF = _ASKED_PROTOBUF.replace("@", ".")
-"""What clients ask for is no media type, so the answer is named otherwise."""
+_REQUESTED_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_GIVEN_PROTOBUF = _REQUESTED_PROTOBUF.replace("@", ".")
+"""Media type of the response; the type that clients request is not a valid one."""
 
 _JSON = {JSON, "*/*", "application/*", "application/com.github.proto-openapi.spec.v2.v1.0+json"}
-_PROTOBUF = {_ASKED_PROTOBUF, _GIVEN_PROTOBUF}
+_PROTOBUF = {_REQUESTED_PROTOBUF, _GIVEN_PROTOBUF}
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 _YEAR_S = 365 * 24 * 3600
 
@@ -61,7 +61,7 @@ def git_version() -> str:
 
 
 def version_info() -> dict[str, str]:
-    """The answer to `/version`."""
+    """The response to `/version`."""
     return {
         "major": COMPATIBLE_MAJOR,
         "minor": COMPATIBLE_MINOR,
@@ -94,7 +94,7 @@ class Documents:
         return OpenApi(self._server.resources, git_version())
 
     async def _from_openapi(self, read: Callable[[OpenApi], T]) -> T:
-        """What is read in a thread, which also loads all that is needed for it."""
+        """Return a result of the OpenAPI documents, computed in a thread, which also loads the modules for it."""
         return await in_thread(lambda: read(self._openapi))
 
     async def discovery(self, request: Request, path: str, target: Target | None) -> Response:
@@ -103,13 +103,13 @@ class Documents:
         if target is None or (target.group == "" and not target.version):
             return await self._root(request, accept, core=path.startswith("/api/") or path == "/api")
         media_type = plain_media_type(accept)
-        found = self._entries()
-        if target.group and all(entry.group != target.group for entry in found):
+        entries = self._entries()
+        if target.group and all(entry.group != target.group for entry in entries):
             return no_page()
         document = (
-            discovery.resource_list(found, target.group, target.version)
+            discovery.resource_list(entries, target.group, target.version)
             if target.version
-            else discovery.group(found, target.group)
+            else discovery.group(entries, target.group)
         )
         if document is None:
             raise NotFound(NO_RESOURCE)
@@ -119,7 +119,7 @@ class Documents:
         """`/openapi/v2`, `/openapi/v3` and the documents below it."""
         if path == "/openapi/v2":
             return await self._openapi_v2(request)
-        if path == "/openapi/v3":  # whatever the client accepts
+        if path == "/openapi/v3":  # for any Accept header
             return await answer(request, await self._from_openapi(lambda openapi: openapi.index()))
         require_json(request.headers.get("Accept", ""))
         document = await self._from_openapi(lambda openapi: openapi.v3(path.removeprefix("/openapi/v3/")))
@@ -128,16 +128,16 @@ class Documents:
         body, digest = document
         if _matches(request, digest):
             return Response(status=304, headers={"ETag": f'"{digest}"'})
-        asked = request.query.get("hash", "")
-        # A client that names the hash may keep the document for as long as it likes: another one has another address.
-        lasting = {"Cache-Control": f"public, max-age={_YEAR_S}"} if asked == digest else {}
+        requested_hash = request.query.get("hash", "")
+        # A client that names the hash may cache the document without limit: a changed document has another address.
+        lasting = {"Cache-Control": f"public, max-age={_YEAR_S}"} if requested_hash == digest else {}
         return await answer(request, body, headers={"ETag": f'"{digest}"', **lasting})
 
     def index(self) -> dict[str, list[str]]:
-        """The answer to `/`."""
+        """The response to `/`."""
         served = self._entries()
-        found = dict.fromkeys(f"/{prefix(entry.group, entry.version)}" for entry in served)
-        found |= dict.fromkeys(f"/apis/{entry.group}" for entry in served if entry.group)
+        paths = dict.fromkeys(f"/{prefix(entry.group, entry.version)}" for entry in served)
+        paths |= dict.fromkeys(f"/apis/{entry.group}" for entry in served if entry.group)
         fixed = [
             *IDENTITY_PATHS,
             "/api",
@@ -150,10 +150,10 @@ class Documents:
             "/readyz",
             "/version",
         ]
-        return {"paths": sorted([*found, *fixed])}
+        return {"paths": sorted([*paths, *fixed])}
 
     async def identity(self, request: Request, path: str) -> Response:
-        """What others need to check the tokens of ServiceAccounts (OpenID Connect Discovery 1.0)."""
+        """Documents for the verification of ServiceAccount tokens (OpenID Connect Discovery 1.0)."""
         if path == "/openid/v1/jwks":
             body, media_type = {"keys": [self._accounts.key.jwk()]}, "application/jwk-set+json"
         else:
@@ -178,21 +178,21 @@ class Documents:
 
     async def _openapi_v2(self, request: Request) -> Response:
         """Protocol buffers if the client names them first, else JSON."""
-        accepted = [one.media_type for one in ranges(request.headers.get("Accept", ""))]
+        accepted = [accepted_range.media_type for accepted_range in ranges(request.headers.get("Accept", ""))]
         chosen = next((offered for offered in accepted if offered in _PROTOBUF | _JSON), "")
         if not chosen:
-            raise NotAcceptable(f"only the following media types are accepted: {JSON}, {_ASKED_PROTOBUF}")
+            raise NotAcceptable(f"only the following media types are accepted: {JSON}, {_REQUESTED_PROTOBUF}")
         media_type = _GIVEN_PROTOBUF if chosen in _PROTOBUF else JSON
         body = await self._from_openapi(lambda openapi: openapi.v2(protobuf=chosen in _PROTOBUF))
         return await answer(request, body, media_type=media_type, pretty=False)
 
     async def _root(self, request: Request, accept: str, *, core: bool) -> Response:
         media_type, version = discovery_format(accept)
-        found = self._entries()
+        entries = self._entries()
         if not version:
-            document = discovery.api_versions(self.address) if core else discovery.group_list(found)
+            document = discovery.api_versions(self.address) if core else discovery.group_list(entries)
             return await answer_value(request, document, media_type=media_type)
-        body = msgspec.json.encode(discovery.aggregated(found, core=core, version=version))
+        body = msgspec.json.encode(discovery.aggregated(entries, core=core, version=version))
         digest = hashlib.sha512(body).hexdigest().upper()
         headers = {"ETag": f'"{digest}"', "Vary": "Accept"}
         if _matches(request, digest):
@@ -209,8 +209,9 @@ _CHECKS = ("ping", _STORE)
 
 
 def health(request: Request, path: str, *, is_writable: bool = True) -> Response:
-    """`/healthz`, `/livez` and `/readyz`: a server that answers has its store open, and is ready while it can write
-    there. As for a kube-apiserver whose etcd fails, a restart would not help, so only readiness depends on that."""
+    """`/healthz`, `/livez` and `/readyz`: a server that responds has its store open, and is ready while it can write
+    there. As for a kube-apiserver whose etcd fails, a restart would not help, so only readiness depends on that.
+    """
     kind, _, check = path.strip("/").partition("/")
     if check and check not in _CHECKS:
         return no_page()
@@ -237,7 +238,7 @@ def _matches(request: Request, digest: str) -> bool:
 
 
 def no_page() -> Response:
-    """The answer where nothing is, not even an API."""
+    """The response for an unknown path."""
     return text("404 page not found\n", status=404)
 
 

@@ -1,4 +1,4 @@
-"""Content negotiation: what a client accepts, and in which representation of an object.
+"""Content negotiation: media types and representations of objects.
 
 Source: RFC 9110 section 12.5.1; kubernetes/apiserver: pkg/endpoints/handlers/negotiation/negotiate.go.
 """
@@ -27,7 +27,7 @@ class NotAcceptable(ApiError):  # noqa: N818 - as the API's reason
 
 
 class View(Enum):
-    """How an object is shown."""
+    """Representation of an object."""
 
     OBJECT = "Object"
     TABLE = "Table"
@@ -79,38 +79,38 @@ def object_format(accept: str, *, watching: bool = False, custom: bool = False) 
     """The representation of objects for an Accept header; of `custom` ones, protocol buffers have metadata only.
 
     Raises:
-        NotAcceptable: the client takes nothing that is offered, such as a Table in protocol buffers only.
+        NotAcceptable: the client accepts nothing that is offered, such as a Table in protocol buffers only.
     """
     for accepted in ranges(accept):
         media_type = _offered(accepted.media_type, watching=watching)
         if media_type is None:
             continue
-        wanted = accepted.get("as")
-        if not wanted:
+        requested = accepted.get("as")
+        if not requested:
             if media_type == PROTOBUF and custom:
                 continue
             return Format(media_type)
-        view = _VIEWS.get(wanted)
+        view = _VIEWS.get(requested)
         version = accepted.get("v")
         if view is View.TABLE and media_type == PROTOBUF:
             continue
         if view is not None and accepted.get("g") == "meta.k8s.io" and version in _META_VERSIONS:
             return Format(media_type, view, f"meta.k8s.io/{version}")
-    raise _refusal(tuple(f"{offered};stream=watch" for offered in (JSON, PROTOBUF)) if watching else _ALL)
+    raise _not_acceptable(tuple(f"{offered};stream=watch" for offered in (JSON, PROTOBUF)) if watching else _ALL)
 
 
 @lru_cache(maxsize=256)
 def plain_media_type(accept: str) -> str:
-    """The media type of a document that has no other representations, such as a refusal.
+    """The media type of a document that has no other representations, such as an error.
 
     Raises:
-        NotAcceptable: the client takes none that is offered.
+        NotAcceptable: the client accepts none that is offered.
     """
     for accepted in ranges(accept):
         media_type = _offered(accepted.media_type, watching=False)
         if media_type is not None and not accepted.get("as"):
             return media_type
-    raise _refusal(_ALL)
+    raise _not_acceptable(_ALL)
 
 
 _VIEWS = {
@@ -125,26 +125,26 @@ def discovery_format(accept: str) -> tuple[str, str]:
     """The media type of discovery, with `v2` or `v2beta1` for its aggregated form, which is empty for the old one.
 
     Raises:
-        NotAcceptable: the client takes nothing that is offered.
+        NotAcceptable: the client accepts nothing that is offered.
     """
     for accepted in ranges(accept):
         media_type = _offered(accepted.media_type, watching=False)
         if media_type is None:
             continue
-        wanted = accepted.get("as")
-        if not wanted:
+        requested = accepted.get("as")
+        if not requested:
             return media_type, ""
         group, version = accepted.get("g"), accepted.get("v")
-        is_discovery = wanted == "APIGroupDiscoveryList" and group == "apidiscovery.k8s.io"
+        is_discovery = requested == "APIGroupDiscoveryList" and group == "apidiscovery.k8s.io"
         if is_discovery and version in _DISCOVERY_VERSIONS:
             return media_type, version
-    raise _refusal(_ALL)
+    raise _not_acceptable(_ALL)
 
 
 def require_json(accept: str, *more: str) -> None:
-    """Refuse a client that takes neither JSON nor one of `more`."""
+    """Reject a client that accepts neither JSON nor one of `more`."""
     if not any(accepted.media_type in {JSON, "*/*", "application/*", *more} for accepted in ranges(accept)):
-        raise _refusal((JSON,))
+        raise _not_acceptable((JSON,))
 
 
 def content_type(header: str) -> str:
@@ -161,20 +161,20 @@ def _offered(media_type: str, *, watching: bool) -> str | None:
 
 
 def require_view(chosen: Format, accept: str, *, of_list: bool, kind: str) -> None:
-    """Refuse the metadata of one object for a list, and the other way round.
+    """Reject a request for an object's metadata on a list, and for a list's on an object.
 
     Raises:
-        NotAcceptable: that is what the client wants.
+        NotAcceptable: the client accepts only the other form.
     """
     if chosen.view is not View.METADATA:
         return
-    wants_list = any(accepted.get("as") == "PartialObjectMetadataList" for accepted in ranges(accept))
-    wants_one = any(accepted.get("as") == "PartialObjectMetadata" for accepted in ranges(accept))
-    if of_list and not wants_list:
+    accepts_list = any(accepted.get("as") == "PartialObjectMetadataList" for accepted in ranges(accept))
+    accepts_object = any(accepted.get("as") == "PartialObjectMetadata" for accepted in ranges(accept))
+    if of_list and not accepts_list:
         raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind}List)")
-    if not of_list and not wants_one:
+    if not of_list and not accepts_object:
         raise NotAcceptable(f"you requested PartialObjectMetadataList, but the requested object is not a list ({kind})")
 
 
-def _refusal(offered: tuple[str, ...]) -> NotAcceptable:
+def _not_acceptable(offered: tuple[str, ...]) -> NotAcceptable:
     return NotAcceptable(f"only the following media types are accepted: {', '.join(offered)}")

@@ -1,6 +1,6 @@
-"""Sending answers piece by piece, for streams and for what is too large to lie in buffers as a whole.
+"""Sending of responses: chunk by chunk for streams, and for bodies that are too large for the buffers.
 
-A client that does not take what was sent within the time limit is disconnected, so that it holds no memory.
+A client that does not read within the time limit is disconnected, so that it holds no memory.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ _UNSENT_BYTES = 64 * 1024
 _LAST = b"0\r\n\r\n"
 
 
-def set_common_headers(request: Request, headers: Mapping[str, str], *, said: Iterable[str]) -> None:
-    """Give a request the headers that its answer must have, whoever makes it; `said` grows with the warnings."""
-    request.common, request.said = headers, said
+def set_common_headers(request: Request, headers: Mapping[str, str], *, warnings: Iterable[str]) -> None:
+    """Set the headers of a request's response; `warnings` grows while the request is served."""
+    request.common, request.warnings = headers, warnings
 
 
 def common_headers(request: Request) -> list[tuple[str, str]]:
-    """The headers that every answer to this request has."""
-    return [*request.common.items(), *warnings.headers(request.said)]
+    """The headers of every response to this request."""
+    return [*request.common.items(), *warnings.headers(request.warnings)]
 
 
 def set_seat(request: Request, seat: Seat) -> None:
-    """Remember the seat that a request holds, which it gives back before it waits for its client."""
+    """Record the seat that a request holds; it is released before the server waits for the client."""
     request.seat = seat
 
 
 def leave_seat(request: Request) -> None:
-    """Give back the seat that a request holds, if it has one."""
+    """Release the seat that a request holds, if it has one."""
     if request.seat is not None:
         request.seat.leave()
 
 
 async def finish(request: Request, response: Response) -> None:
-    """Send an answer that is there as a whole, while its request has its seat; without waiting for a slow client."""
+    """Send a complete response, while its request holds its seat; without waiting for a slow client."""
     if request.seat is None or response.is_sent:
         return
     with contextlib.suppress(ConnectionError):  # a client that has left misses nothing
@@ -58,19 +58,18 @@ def chunk(piece: bytes) -> bytes:
 
 
 class ChunkStream:
-    """An answer without a known length, in chunks that are made before, since many may get the same ones.
+    """A response without a known length, in encoded chunks, which many clients may share.
 
-    A client of HTTP/1.0, which knows no chunks, gets them without their frames until the connection ends.
-    HEAD gets none.
+    An HTTP/1.0 client gets the chunks without their frames, until the connection ends. HEAD gets none.
     """
 
     __slots__ = ("_connection", "_has_body", "_is_framed", "_transport", "status")
 
     def __init__(self, request: Request, headers: Mapping[str, str], *, status: int = 200) -> None:
-        """Begin the answer.
+        """Begin the response.
 
         Raises:
-            ConnectionResetError: the client is gone.
+            ConnectionResetError: the client has disconnected.
         """
         leave_seat(request)
         self.status = status
@@ -84,30 +83,30 @@ class ChunkStream:
         sent = [*common_headers(request), *headers.items(), *framing]
         self._transport.write(self._connection.complete_head(request, status, sent))
 
-    async def send(self, made: bytes) -> None:
-        """Send what `chunk` gave.
+    async def send(self, chunk_: bytes) -> None:
+        """Send a chunk that `chunk` encoded.
 
         Raises:
-            ConnectionResetError: the client is gone or does not read.
+            ConnectionResetError: the client has disconnected or does not read.
         """
         transport = self._transport
         if transport.is_closing():
-            raise ConnectionResetError("the client is gone")
+            raise ConnectionResetError("the client has disconnected")
         if not self._has_body:
             return
-        transport.write(made if self._is_framed else made.partition(b"\r\n")[2][:-2])
+        transport.write(chunk_ if self._is_framed else chunk_.partition(b"\r\n")[2][:-2])
         if transport.get_write_buffer_size() > _UNSENT_BYTES:
             await _drain(self._connection)
 
     def end(self) -> Response:
-        """End the answer, and give it."""
+        """End the response, and return it."""
         if self._is_framed and self._has_body:
             self._connection.write(_LAST)
         return Response(status=self.status, is_sent=True)
 
 
 async def send_whole(request: Request, body: bytes, *, status: int, headers: Mapping[str, str]) -> Response:
-    """Answer with a body that is there already: small ones at once, large ones in pieces."""
+    """Respond with a complete body: small ones at once, large ones in pieces."""
     if len(body) < STREAM_FROM_BYTES or request.method == "HEAD":
         return Response(status=status, body=body, headers=headers)
     connection = request.connection

@@ -2,7 +2,7 @@
 
 Zero values that Go's JSON leaves out are left out here too. The other direction is `protobuf_writer`.
 
-Failure modes: `BadRequest` for bytes that are no such message, `UnsupportedMediaType` for a kind that has no table.
+Failure modes: `BadRequest` for bytes that are not such a message, `UnsupportedMediaType` for a kind that has no table.
 
 Source: kubernetes/apimachinery: pkg/runtime/serializer/protobuf/protobuf.go (envelope); protobuf.dev: encoding.
 """
@@ -23,7 +23,7 @@ from ironbell.apiserver.http.protobuf.types import SCHEMA, fields_of, message_of
 from ironbell.base.clock import rfc3339, rfc3339_micro
 
 MAGIC = b"k8s\x00"
-"""How every message begins."""
+"""Prefix of every message."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LARGEST_PLAIN = 1e21
@@ -32,10 +32,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_json(body: bytes) -> bytes:
-    """The JSON object that an enveloped message means.
+    """The JSON object in an enveloped message.
 
     Raises:
-        BadRequest: the bytes are no message.
+        BadRequest: the bytes are not a message.
         UnsupportedMediaType: the kind is not known in this form.
     """
     if not body.startswith(MAGIC):
@@ -50,7 +50,7 @@ def to_json(body: bytes) -> bytes:
         decoded = _message(_bytes(envelope.get(2, b"")), message)
         return msgspec.json.encode({"apiVersion": api_version, "kind": kind, **decoded})
     except (ValueError, OverflowError, msgspec.DecodeError) as error:
-        raise BadRequest(f"the body is no {PROTOBUF} message: {error}") from error
+        raise BadRequest(f"the body is not a valid {PROTOBUF} message: {error}") from error
 
 
 def _message(raw: bytes, message: str) -> dict[str, Any]:
@@ -69,9 +69,9 @@ def _message(raw: bytes, message: str) -> dict[str, Any]:
         elif field.is_inline:
             decoded |= _message(_bytes(value), field.kind)
         else:
-            found = _value(value, field.kind)
-            if found is not None and (field.keeps_zero or found not in (0, "")):
-                decoded[field.name] = found
+            content = _value(value, field.kind)
+            if content is not None and (field.keeps_zero or content not in (0, "")):
+                decoded[field.name] = content
     return decoded
 
 
@@ -108,8 +108,8 @@ def _double(raw: bytes) -> float:
     """A number; without a fraction it is shown as an integer, as Go's JSON does."""
     if len(raw) != 8:
         raise ValueError("a number of another size stands where one of 64 bits should")
-    found: float = struct.unpack("<d", raw)[0]
-    return int(found) if found.is_integer() and abs(found) < _LARGEST_PLAIN else found
+    decoded: float = struct.unpack("<d", raw)[0]
+    return int(decoded) if decoded.is_integer() and abs(decoded) < _LARGEST_PLAIN else decoded
 
 
 def _alternative(raw: bytes, kind: str) -> Any:
@@ -118,8 +118,8 @@ def _alternative(raw: bytes, kind: str) -> Any:
     schemas = [_message(_bytes(value), SCHEMA) for number, value in fields if number == 1 and kind != "schemaOrBool"]
     match kind:
         case "schemaOrBool":
-            found = [_message(_bytes(value), SCHEMA) for number, value in fields if number == 2]
-            return found[-1] if found else bool(dict(fields).get(1, 0))
+            schemas = [_message(_bytes(value), SCHEMA) for number, value in fields if number == 2]
+            return schemas[-1] if schemas else bool(dict(fields).get(1, 0))
         case "schemaOrList":
             listed: list[Any] = [_message(_bytes(value), SCHEMA) for number, value in fields if number == 2]
         case _:
@@ -152,7 +152,7 @@ def wire_fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Field numbers with their values as they are on the wire.
 
     Raises:
-        ValueError: the bytes are no message.
+        ValueError: the bytes are not a message.
     """
     position = 0
     while position < len(raw):

@@ -2,10 +2,10 @@
 
 The data is `protobuf.json`, which `tools/protobuf_facts` prints: `NAME:TYPE` for each number of a message. Types are
 `string`, `int`, `bool`, `double`, `bytes`, `time`, `microtime`, `json` (bytes that are a JSON value), `quantity`,
-`intstr`, `strings` (a message that is a list), `schemaOrBool`, `schemaOrList` and `schemaOrStrings` (where a schema
-has alternatives), or a message's name. Before it stands `*` where Go tells zero from absent, `=`
-where JSON says zero, `+` where JSON has the message's fields in place of the message, `[]` for repeated fields, `{}`
-for maps by string. Messages stay encoded until one is asked for.
+`intstr`, `strings` (a message that is a list), `schemaOrBool`, `schemaOrList` and `schemaOrStrings` (where a schema has
+alternatives), or a message's name. A prefix may be `*` where Go distinguishes zero from absent, `=` where JSON has zero
+values, `+` where JSON has the message's fields in place of the message, `[]` for repeated fields, `{}` for maps by
+string. A message's table is decoded on first use.
 
 Source: kubernetes/api: */types.go (tags); kubernetes/apimachinery: pkg/apis/meta/v1/types.go.
 """
@@ -23,7 +23,7 @@ SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 
 class Field(msgspec.Struct, frozen=True):
-    """What the number of a field means."""
+    """Name and type of a numbered field."""
 
     name: str
     kind: str
@@ -54,7 +54,7 @@ def message_names() -> frozenset[str]:
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """Which message a kind is."""
+    """The message of a kind, or None."""
     return DELETE_OPTIONS if kind == "DeleteOptions" else _facts().kinds.get(f"{api_version} {kind}")
 
 

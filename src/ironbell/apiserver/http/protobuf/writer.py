@@ -1,7 +1,7 @@
-"""Answers in protocol buffers: encoded JSON brought to the messages that Kubernetes has for its built-in kinds.
+"""Responses in protocol buffers: encoded JSON as the messages that Kubernetes has for its built-in kinds.
 
-A field that JSON has is written, one that it has not is left out: Go reads both into the same value, and tells zero
-from absent in the same fields.
+A field that the JSON has is written, and a missing one is left out: Go reads both forms into the same value, and
+distinguishes zero from absent in the same fields.
 
 Failure modes: `NotAcceptable` for a kind that has no table, such as a custom resource or a Table.
 
@@ -63,7 +63,7 @@ def _object(value: Mapping[str, Any], api_version: str, kind: str) -> bytes:
     if item is None:
         raise NotAcceptable(f"{kind} of {api_version} cannot be encoded as protocol buffers: ask for JSON")
     meta, items = (2, 1) if api_version == _ITEMS_FIRST else (1, 2)
-    encoded = [_block(items, _message(one, item)) for one in value.get("items") or ()]
+    encoded = [_block(items, _message(part, item)) for part in value.get("items") or ()]
     return b"".join([_block(meta, _message(value.get("metadata") or {}, LIST_META)), *encoded])
 
 
@@ -71,10 +71,10 @@ def _message(value: Mapping[str, Any], message: str) -> bytes:
     plan = _plan(message)
     parts: list[bytes] = []
     put = parts.append
-    for name, found in value.items():
+    for name, content in value.items():
         step = plan.steps.get(name)
-        if step is not None and found is not None:
-            step(found, put)
+        if step is not None and content is not None:
+            step(content, put)
     for number, inline, names in plan.inline:
         if not names.isdisjoint(value):
             put(_block(number, _message(value, inline)))
@@ -82,7 +82,7 @@ def _message(value: Mapping[str, Any], message: str) -> bytes:
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """How the JSON of a message is written."""
+    """Writers of a message's JSON fields."""
 
     steps: dict[str, Step]
     inline: list[tuple[int, str, frozenset[str]]]
@@ -105,16 +105,16 @@ def _names(message: str) -> frozenset[str]:
 
 
 def _step(number: int, field: Field) -> Step:
-    one = _one(number, field.kind)
+    write_element = _element_step(number, field.kind)
     if field.is_list:
 
-        def each(values: Any, put: Callable[[bytes], None]) -> None:
+        def write_all(values: Any, put: Callable[[bytes], None]) -> None:
             for value in values:
-                one(value, put)
+                write_element(value, put)
 
-        return each
+        return write_all
     if field.is_map:
-        inner = _one(2, field.kind)
+        inner = _element_step(2, field.kind)
 
         def entries(values: Any, put: Callable[[bytes], None]) -> None:
             for key, value in values.items():
@@ -123,10 +123,10 @@ def _step(number: int, field: Field) -> Step:
                 put(_block(number, b"".join(entry)))
 
         return entries
-    return one
+    return write_element
 
 
-def _one(number: int, kind: str) -> Step:
+def _element_step(number: int, kind: str) -> Step:
     """Writes one value of a kind under a number."""
     if kind in ("int", "bool"):
         tag = _varint(number << 3 | _VARINT)
@@ -175,13 +175,13 @@ def _schema_or_bool(value: Any) -> bytes:
 
 def _schema_or_list(value: Any) -> bytes:
     if isinstance(value, list):
-        return b"".join(_block(2, _message(one, SCHEMA)) for one in value)
+        return b"".join(_block(2, _message(element, SCHEMA)) for element in value)
     return _block(1, _message(value, SCHEMA))
 
 
 def _schema_or_strings(value: Any) -> bytes:
     if isinstance(value, list):
-        return b"".join(_block(2, one.encode()) for one in value)
+        return b"".join(_block(2, element.encode()) for element in value)
     return _block(1, _message(value, SCHEMA))
 
 
@@ -192,7 +192,7 @@ _CONTENTS: dict[str, Callable[[Any], bytes]] = {
     "microtime": _time,
     "quantity": lambda value: _block(1, str(value).encode()),
     "intstr": _int_or_string,
-    "strings": lambda value: b"".join(_block(1, one.encode()) for one in value),
+    "strings": lambda value: b"".join(_block(1, element.encode()) for element in value),
     "json": _json,
     "schemaOrBool": _schema_or_bool,
     "schemaOrList": _schema_or_list,

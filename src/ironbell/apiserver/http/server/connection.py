@@ -1,8 +1,7 @@
-"""One connection: bytes to requests, one answered after the other, and responses to bytes.
+"""One connection: parses requests, which are served one after the other, and writes responses.
 
-A client may send a request before the one before is answered; it waits. It may stop in the middle of anything: the
-listener ends connections whose `deadline` has passed. What is no HTTP, and what two servers could understand in two
-ways, is refused and ends the connection.
+A client may pipeline requests; they wait. It may stop at any byte: the listener ends connections whose `deadline` has
+passed. Input that is not HTTP, or that two servers could read in two ways, is rejected and ends the connection.
 
 Source: RFC 9112 sections 3.2, 6, 9 and 11.2; nodejs/llhttp (what it takes in its strict mode).
 """
@@ -21,18 +20,18 @@ from multidict import CIMultiDict
 from ironbell.apiserver.http.server.message import BodyMalformed, Request, Response, head
 
 MAX_HEAD_BYTES = 256 * 1024
-"""Of the request line and all headers: selectors of many names are long."""
+"""Limit of the request line and all headers: selectors of many names are long."""
 HEAD_S = 30.0
-"""For a head to arrive."""
+"""Time for a head to arrive."""
 KEEP_ALIVE_S = 180.0
-"""For the next request to begin."""
+"""Time for the next request to begin."""
 LINGER_S = 10.0
-"""For the rest of a body that nobody wants; closing before it has come would take the answer from the client."""
+"""Time for the rest of a body that nobody reads; closing earlier would take the response from the client."""
 MAX_MESSAGE_BYTES = 16 << 20
-"""Of a whole request, its body in the smallest chunks included."""
+"""Limit of a whole request, with its body in the smallest chunks."""
 _READ_AHEAD_BYTES = 256 * 1024
 _UNSENT_BYTES = 64 * 1024
-"""What may lie in a buffer before whoever writes has to wait."""
+"""Bytes that may lie in the send buffer before a writer has to wait."""
 _BODILESS = frozenset({204, 304})
 
 _log = structlog.get_logger()
@@ -41,7 +40,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Owner(Protocol):
-    """What a connection belongs to."""
+    """The server that a connection belongs to."""
 
     handler: Handler
 
@@ -75,7 +74,7 @@ class Connection(asyncio.Protocol):
         self._reading: Request | None = None
         self._waiting: deque[Request] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._refusal = 0
+        self._error_status = 0
         """The status that ends the connection when everything before is answered."""
         self._is_ending = False
         """Whether the present request is the last one."""
@@ -97,29 +96,29 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.closed(self)
         self._transport = None
-        gone = ConnectionResetError("the client is gone")
+        error = ConnectionResetError("the client has disconnected")
         if self._reading is not None:
-            self._reading.fail(gone)
+            self._reading.fail(error)
         self._waiting.clear()
         if self._drained is not None and not self._drained.done():
-            self._drained.set_exception(gone)
+            self._drained.set_exception(error)
         if self._task is not None:
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if self._refusal or (self._is_ending and self._reading is None):
+        if self._error_status or (self._is_ending and self._reading is None):
             return
         self._message_bytes += len(data)
         self._silent_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Another protocol was asked for, which there is none of: the request is answered as it is.
+            # The client offers to upgrade to another protocol. None is supported, so the request is served over HTTP.
             self._is_ending = True
         except httptools.HttpParserError:
-            self._refuse(400)
+            self._reject(400)
         if self._message_bytes > MAX_MESSAGE_BYTES or self._silent_bytes > MAX_HEAD_BYTES:
-            self._refuse(431)
+            self._reject(431)
         reading = self._reading
         if len(self._waiting) > 1 or (reading is not None and reading.unread_bytes > _READ_AHEAD_BYTES):
             self._hold_back(holds=True)
@@ -154,24 +153,24 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
-        if self._refusal:
+        if self._error_status:
             return
         headers = CIMultiDict(
             [(name.decode("ascii", "replace"), value.decode("utf-8", "replace")) for name, value in self._headers]
         )
         if sum(len(name) + len(value) + 4 for name, value in self._headers) + len(self._target) > MAX_HEAD_BYTES:
-            self._refuse(431)
+            self._reject(431)
             return
         version = self._parser.get_http_version()
         if not _is_sound(version, headers):
-            self._refuse(400)
+            self._reject(400)
             return
         try:
             request = Request(
                 self, method=self._parser.get_method().decode(), target=self._target, version=version, headers=headers
             )
         except ValueError:
-            self._refuse(400)
+            self._reject(400)
             return
         request.keeps_alive = self._parser.should_keep_alive()
         self._reading = request
@@ -193,35 +192,35 @@ class Connection(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """Where bytes go.
+        """The transport.
 
         Raises:
-            ConnectionResetError: the client is gone.
+            ConnectionResetError: the client has disconnected.
         """
         if self._transport is None or self._transport.is_closing():
-            raise ConnectionResetError("the client is gone")
+            raise ConnectionResetError("the client has disconnected")
         return self._transport
 
     def peer_certificate(self) -> dict[str, Any] | None:
-        """The certificate that the client has shown, if it has."""
+        """The client's certificate, if it has sent one."""
         if self._transport is None:
             return None
-        found: dict[str, Any] | None = self._transport.get_extra_info("peercert")
-        return found
+        certificate: dict[str, Any] | None = self._transport.get_extra_info("peercert")
+        return certificate
 
     def write(self, data: bytes) -> None:
         """Send bytes.
 
         Raises:
-            ConnectionResetError: the client is gone.
+            ConnectionResetError: the client has disconnected.
         """
         self.transport.write(data)
 
     def send(self, request: Request, response: Response) -> None:
-        """Send an answer with its body.
+        """Send a response with its body.
 
         Raises:
-            ConnectionResetError: the client is gone.
+            ConnectionResetError: the client has disconnected.
         """
         response.is_sent = True
         body = b"" if request.method == "HEAD" or response.status in _BODILESS else response.body
@@ -231,10 +230,10 @@ class Connection(asyncio.Protocol):
         self.write(self.complete_head(request, response.status, headers) + body)
 
     async def drain(self) -> None:
-        """Wait until the client has taken so much that more can be sent.
+        """Wait until the client has read enough for more to be sent.
 
         Raises:
-            ConnectionResetError: the client is gone.
+            ConnectionResetError: the client has disconnected.
         """
         if not self._is_full:
             return
@@ -245,11 +244,11 @@ class Connection(asyncio.Protocol):
             self._drained = None
 
     def want_body(self) -> None:
-        """Somebody waits for the rest of a body."""
+        """Note that a reader waits for the rest of a body."""
         self._hold_back(holds=False)
 
     def complete_head(self, request: Request, status: int, headers: Iterable[tuple[str, str]]) -> bytes:
-        """The head of an answer, with what every one has."""
+        """The head of a response, with the headers that every one has."""
         more = [("Date", self._owner.date())]
         if self._is_ending or not request.keeps_alive:
             more.append(("Connection", "close"))
@@ -277,10 +276,10 @@ class Connection(asyncio.Protocol):
             request = self._waiting.popleft()
             self.deadline = float("inf")
             self._task = asyncio.get_running_loop().create_task(self._answer(request))
-        elif self._refusal:
-            body = _STATUS_TEXTS[self._refusal]
+        elif self._error_status:
+            body = _STATUS_TEXTS[self._error_status]
             sent = [("Content-Type", "text/plain"), ("Content-Length", str(len(body))), ("Connection", "close")]
-            self._transport.write(head(self._refusal, sent) + body)
+            self._transport.write(head(self._error_status, sent) + body)
             self._transport.close()
 
     async def _answer(self, request: Request) -> None:
@@ -315,9 +314,9 @@ class Connection(asyncio.Protocol):
         self._hold_back(holds=False)
         self._next()
 
-    def _refuse(self, status: int) -> None:
-        """Answer what came before, then this, then close."""
-        self._refusal = self._refusal or status
+    def _reject(self, status: int) -> None:
+        """Answer the requests before, then this one, then close."""
+        self._error_status = self._error_status or status
         self._is_in_head = False
         if self._reading is not None:
             self._reading.fail(BodyMalformed())
@@ -340,7 +339,7 @@ _STATUS_TEXTS = {400: b"400 Bad Request", 431: b"431 Request Header Fields Too L
 
 
 def _is_sound(version: str, headers: CIMultiDict[str]) -> bool:
-    """Whether a head is what HTTP demands, beyond its syntax."""
+    """Return whether a head follows the rules of HTTP beyond its syntax."""
     if version == "1.1" and len(headers.getall("Host", ())) != 1:
         return False
     return version in {"1.0", "1.1"} and "\0" not in "".join(headers.values())

@@ -1,4 +1,4 @@
-"""Listening on addresses, and ending what takes too long."""
+"""Listening on addresses, and ending connections that take too long."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Listener:
         self._date_second = -1
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext, *, wrap: Wrap | None = None) -> int:
-        """Answer on an address, and give the port. `wrap` may put a protocol before each connection.
+        """Listen on an address, and return the port. `wrap` may put a protocol before each connection.
 
         Raises:
-            OSError: it cannot be taken.
+            OSError: the address cannot be listened on.
         """
         server = await asyncio.get_running_loop().create_server(
             lambda: Connection(self) if wrap is None else wrap(Connection(self)),
@@ -50,14 +50,14 @@ class Listener:
             ssl_handshake_timeout=HANDSHAKE_S,
         )
         self._add(server)
-        found: int = server.sockets[0].getsockname()[1]
-        return found
+        bound_port: int = server.sockets[0].getsockname()[1]
+        return bound_port
 
     async def listen_locally(self, path: Path) -> None:
-        """Answer on a local socket.
+        """Listen on a local socket.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: the socket cannot be created.
         """
         server = await asyncio.get_running_loop().create_unix_server(
             lambda: Connection(self), str(path), backlog=BACKLOG
@@ -65,7 +65,7 @@ class Listener:
         self._add(server)
 
     async def close(self, *, grace_s: float) -> None:
-        """Take no more connections and requests; what is under way has this time to end."""
+        """Accept no more connections and requests; pending requests have this time to complete."""
         for server in self._servers:
             server.close()
         if self._sweeper is not None:
@@ -104,11 +104,13 @@ class Listener:
             self._sweeper = asyncio.create_task(self._sweep(), name="http deadlines")
 
     async def _sweep(self) -> None:
-        """End connections whose time is over. One look at all of them costs less than a timer for each request."""
+        """End connections whose deadline has passed. One pass over all of them costs less than a timer for each
+        request.
+        """
         while True:
             await asyncio.sleep(SWEEP_S)
             now = self.monotonic()
-            for connection in [one for one in self._connections if one.deadline < now]:
+            for connection in [candidate for candidate in self._connections if candidate.deadline < now]:
                 connection.abort()
 
 

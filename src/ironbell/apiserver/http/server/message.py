@@ -23,7 +23,7 @@ _NO_WARNINGS: Iterable[str] = ()
 
 
 class BodyTooLarge(Exception):  # noqa: N818 - what happened
-    """The body is longer than is taken."""
+    """The body is longer than the limit."""
 
 
 class BodyMalformed(Exception):  # noqa: N818 - what happened
@@ -35,22 +35,23 @@ class Request:
 
     __slots__ = (
         "_body", "_connection", "_expects_continue", "_fault", "_parts", "_query", "_size", "_waiter", "common",
-        "discards", "has_arrived", "headers", "is_current", "keeps_alive", "method", "path", "raw_path", "said", "seat",
+        "discards", "has_arrived", "headers", "is_current", "keeps_alive", "method", "path", "raw_path", "seat",
+        "warnings",
     )  # fmt: skip
 
     def __init__(
         self, connection: Connection, *, method: str, target: bytes, version: str, headers: CIMultiDict[str]
     ) -> None:
-        """Take over a request's head.
+        """Parse a request's head.
 
         Raises:
-            ValueError: its target is none.
+            ValueError: the target is not a URL.
         """
         self._connection = connection
         self.method = method
         self.headers = headers
         self.is_current = version == "1.1"
-        """Whether the client knows HTTP/1.1, and so takes answers in chunks."""
+        """Whether the client supports HTTP/1.1, and so accepts chunks."""
         self.raw_path = target.decode("utf-8", "replace")
         """The target as it was sent."""
         try:
@@ -62,11 +63,11 @@ class Request:
         self._query: MultiDict[str] | None = None if url.query else MultiDict()
         self.keeps_alive = True
         self.common: Mapping[str, str] = {}
-        """Headers that the answer must have, whoever makes it."""
-        self.said: Iterable[str] = _NO_WARNINGS
-        """Warnings that the answer must have."""
+        """Headers of the response."""
+        self.warnings: Iterable[str] = _NO_WARNINGS
+        """Warnings for the client."""
         self.seat: Seat | None = None
-        """What it holds while it is worked on."""
+        """The seat that the request holds while it is served."""
         self._parts: list[bytes] = []
         self._size = 0
         self._fault: Exception | None = None
@@ -74,7 +75,7 @@ class Request:
         self._expects_continue = headers.get("Expect", "").lower() == "100-continue"
         self.has_arrived = False
         self.discards = False
-        """Whether nobody is interested in the rest of the body."""
+        """Whether the rest of the body is discarded."""
 
     @property
     def query(self) -> MultiDict[str]:
@@ -86,7 +87,7 @@ class Request:
 
     @property
     def connection(self) -> Connection:
-        """Where it came from."""
+        """The connection that it came from."""
         return self._connection
 
     @property
@@ -119,11 +120,11 @@ class Request:
 
     @property
     def unread_bytes(self) -> int:
-        """What of the body has come and waits for somebody to ask for it."""
+        """Bytes of the body that have arrived and were not read yet."""
         return self._size if self._waiter is None and not self.discards else 0
 
     def feed(self, part: bytes) -> None:
-        """Take a part of the body."""
+        """Append a part of the body."""
         self._size += len(part)
         if self.discards:
             return
@@ -134,17 +135,17 @@ class Request:
         self._parts.append(part)
 
     def arrive(self) -> None:
-        """The body is complete."""
+        """Mark the body as complete."""
         self.has_arrived = True
         self._wake()
 
     def discard(self) -> None:
-        """Keep nothing of the body any more."""
+        """Discard the rest of the body."""
         self.discards = True
         self._parts.clear()
 
     def fail(self, fault: Exception) -> None:
-        """The body will not be complete."""
+        """Mark the body as failed."""
         self._fault = self._fault or fault
         self._wake()
 
@@ -154,7 +155,7 @@ class Request:
 
 
 class Response:
-    """An answer: with its body, or (`is_sent`) one that was streamed."""
+    """A response: with its body, or (`is_sent`) one that was streamed."""
 
     __slots__ = ("body", "headers", "is_sent", "status")
 
@@ -173,10 +174,10 @@ class Response:
 
 
 def head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
-    """The head of an answer.
+    """The head of a response.
 
     Raises:
-        ValueError: a header would end its line.
+        ValueError: a header contains a line break.
     """
     lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} "]
     lines += [f"{name}: {value}" for name, value in headers]
