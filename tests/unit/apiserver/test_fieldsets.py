@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.apiserver.managedfields.compare import compare, applied_fields
+from ironbell.apiserver.managedfields.compare import applied_fields, compare
 from ironbell.apiserver.managedfields.fieldset import (
     Fields,
     Path,
