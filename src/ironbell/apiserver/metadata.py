@@ -238,9 +238,9 @@ def _check_finalizers(finalizers: list[str], errors: list[FieldError], *, core: 
         invalid("metadata.finalizers", name, fault) for name in finalizers if (fault := qualified_fault(name))
     )
     if core:
-        why = "name is neither a standard finalizer name nor is it fully qualified"
+        detail = "name is neither a standard finalizer name nor is it fully qualified"
         errors.extend(
-            invalid(f"metadata.finalizers[{place}]", name, why)
+            invalid(f"metadata.finalizers[{place}]", name, detail)
             for place, name in enumerate(finalizers)
             if "/" not in name and name not in STANDARD_FINALIZERS
         )
@@ -259,8 +259,8 @@ def _check_owners(owners: list[dict[str, Any]], errors: list[FieldError]) -> Non
         )
         if (owner.get("apiVersion"), owner.get("kind")) in _NEVER_OWNERS:
             shown = f"{'/' if '/' not in owner['apiVersion'] else ''}{owner['apiVersion']}, Kind={owner['kind']}"
-            why = f"{shown} is disallowed from being an owner"
-            errors.append(invalid("metadata.ownerReferences", owner, why))
+            detail = f"{shown} is disallowed from being an owner"
+            errors.append(invalid("metadata.ownerReferences", owner, detail))
     if len(controllers) > 1:
         detail = (
             'Only one reference can have Controller set to true. Found "true" in references for '

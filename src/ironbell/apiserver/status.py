@@ -66,24 +66,26 @@ def already_exists(info: ResourceInfo, name: str, *, deleting: bool = False) -> 
     return AlreadyExists(f"object is being deleted: {text}" if deleting else text, details=_details(info, name))
 
 
-def conflict(info: ResourceInfo, name: str, *, why: str = MODIFIED) -> Conflict:
-    return Conflict(f'Operation cannot be fulfilled on {info.resource} "{name}": {why}', details=_details(info, name))
+def conflict(info: ResourceInfo, name: str, *, detail: str = MODIFIED) -> Conflict:
+    return Conflict(
+        f'Operation cannot be fulfilled on {info.resource} "{name}": {detail}', details=_details(info, name)
+    )
 
 
-def stale(info: ResourceInfo, name: str, *, why: str) -> Conflict:
+def stale(info: ResourceInfo, name: str, *, detail: str) -> Conflict:
     """The error for a precondition that does not hold; it names the kind where other conflicts name the resource."""
     return Conflict(
-        f'Operation cannot be fulfilled on {info.qualified_kind} "{name}": {why}',
+        f'Operation cannot be fulfilled on {info.qualified_kind} "{name}": {detail}',
         details=_details(info, name) | {"kind": info.kind},
     )
 
 
-def forbidden(info: ResourceInfo, name: str, *, why: str, causes: Sequence[dict[str, str]] = ()) -> Forbidden:
+def forbidden(info: ResourceInfo, name: str, *, detail: str, causes: Sequence[dict[str, str]] = ()) -> Forbidden:
     details = _details(info, name)
     if causes:
         details["causes"] = list(causes)
     subject = f'{info.resource} "{name}"' if name else info.resource
-    return Forbidden(f"{subject} is forbidden: {why}", details=details)
+    return Forbidden(f"{subject} is forbidden: {detail}", details=details)
 
 
 def invalid(info: ResourceInfo, name: str, *, errors: Sequence[FieldError]) -> Invalid:
@@ -115,9 +117,9 @@ def invalid_options(kind: str, errors: Sequence[FieldError]) -> Invalid:
     return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_listed(errors)}', details=details)
 
 
-def invalid_patch(result: str, why: str) -> Invalid:
+def invalid_patch(result: str, detail: str) -> Invalid:
     """The error for a patch whose result is not valid for its kind."""
-    error = field_invalid("patch", result, why)
+    error = field_invalid("patch", result, detail)
     return Invalid(f' "" is invalid: {error}', details={"causes": [error.cause]})
 
 

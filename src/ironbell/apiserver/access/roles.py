@@ -153,13 +153,13 @@ def forbidden_error(identity: Identity, attributes: Attributes, *, reason: str =
     else:
         scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
         target = f'resource "{attributes.full_resource}" in API group "{attributes.group}" {scope}'
-    why = _without_markup(f'User "{identity.user}" cannot {attributes.verb} {target}')
+    detail = _without_markup(f'User "{identity.user}" cannot {attributes.verb} {target}')
     if reason:
-        why = f"{why}: {reason}"
+        detail = f"{detail}: {reason}"
     resource = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
     subject = f'{resource} "{attributes.name}"' if attributes.name else resource
     details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
-    message = f"{subject} is forbidden: {why}" if resource else f"forbidden: {why}"
+    message = f"{subject} is forbidden: {detail}" if resource else f"forbidden: {detail}"
     return Forbidden(message, details={key: value for key, value in details.items() if value})
 
 

@@ -155,8 +155,8 @@ def _condition(level: str, *, exists: bool) -> dict[str, str]:
     reference = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}"'
     if exists:
         return {"type": DANGLING, "status": "False", "reason": "Found", "message": f"{reference} and it exists"}
-    why = f"{reference} but there is no such object"
-    return {"type": DANGLING, "status": "True", "reason": "NotFound", "message": why}
+    detail = f"{reference} but there is no such object"
+    return {"type": DANGLING, "status": "True", "reason": "NotFound", "message": detail}
 
 
 def _autoupdate(value: Object) -> bool | None:

@@ -154,17 +154,17 @@ def _resource_faults(rule: ResourceRule, path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.{field}", values, f"if '*' is present, must not specify other {plural}")
     namespaces = rule.namespaces or ()
     if not namespaces and not rule.cluster_scope:
-        why = "resource rules that are not cluster scoped must supply at least one namespace"
-        yield required(f"{path}.namespaces", why)
+        detail = "resource rules that are not cluster scoped must supply at least one namespace"
+        yield required(f"{path}.namespaces", detail)
     elif _ANY in namespaces:
         if len(namespaces) > 1:
-            why = "if '*' is present, must not specify other namespaces"
-            yield invalid(f"{path}.namespaces", namespaces, why)
+            detail = "if '*' is present, must not specify other namespaces"
+            yield invalid(f"{path}.namespaces", namespaces, detail)
     else:
         for index, namespace in enumerate(namespaces):
             if fault := label_name_fault(namespace):
-                why = f"each member of this list must be '*' or a DNS-1123 label; {fault}"
-                yield invalid(f"{path}.namespaces[{index}]", namespace, why)
+                detail = f"each member of this list must be '*' or a DNS-1123 label; {fault}"
+                yield invalid(f"{path}.namespaces[{index}]", namespace, detail)
 
 
 def _url_rule_faults(rule: UrlRule, path: str) -> Iterator[FieldError]:
@@ -177,8 +177,8 @@ def _url_rule_faults(rule: UrlRule, path: str) -> Iterator[FieldError]:
             yield invalid(path, rule.urls, "if '*' is present, must not specify other non-resource URLs")
     else:
         for index, url in enumerate(rule.urls):
-            if why := _url_fault(url):
-                yield invalid(f"{path}[{index}]", url, why)
+            if detail := _url_fault(url):
+                yield invalid(f"{path}[{index}]", url, detail)
 
 
 def _url_fault(url: str) -> str:
@@ -262,11 +262,11 @@ def _queuing_faults(queuing: Queuing, path: str) -> Iterator[FieldError]:
     elif hand > queues:
         yield invalid(f"{path}.handSize", hand, f"should not be greater than queues ({queues})")
     elif math.ceil(math.log2(queues) * hand) > _MAX_HASH_BITS:
-        why = (
+        detail = (
             f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than "
             f"{_MAX_HASH_BITS}"
         )
-        yield invalid(f"{path}.handSize", hand, why)
+        yield invalid(f"{path}.handSize", hand, detail)
 
 
 def _fixed_level_faults(spec: LevelSpec, name: str) -> Iterator[FieldError]:

@@ -127,8 +127,8 @@ def watch_parameters(query: Query) -> WatchParameters:
     initial = flag(query, _INITIAL) if _INITIAL in query else None
     match, errors = query.get(_MATCH, ""), []
     if initial is None and match:
-        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        errors.append(forbidden(_MATCH, why))
+        detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        errors.append(forbidden(_MATCH, detail))
     if initial is not None:
         errors += _check_initial(match)
     if errors:
@@ -203,8 +203,8 @@ def manager_faults(manager: str) -> list[FieldError]:
     for position, character in enumerate(manager):
         if not character.isprintable():
             at = len(manager[:position].encode())
-            why = f"invalid character U+{ord(character):04X} (at position {at})"
-            errors.append(invalid("fieldManager", manager, why))
+            detail = f"invalid character U+{ord(character):04X} (at position {at})"
+            errors.append(invalid("fieldManager", manager, detail))
             break
     return errors
 

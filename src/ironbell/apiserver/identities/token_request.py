@@ -97,11 +97,11 @@ class TokenRequests:
     def _account(self, request: Request, meta: _Meta) -> Entry:
         name, namespace = request.name, request.namespace
         if meta.name and meta.name != name:
-            why = "must match the service account name if specified"
-            _raise_invalid(name, [invalid("metadata.name", meta.name, why)])
+            detail = "must match the service account name if specified"
+            _raise_invalid(name, [invalid("metadata.name", meta.name, detail)])
         if meta.namespace and meta.namespace != namespace:
-            why = "must match the service account namespace if specified"
-            _raise_invalid(name, [invalid("metadata.namespace", meta.namespace, why)])
+            detail = "must match the service account namespace if specified"
+            _raise_invalid(name, [invalid("metadata.namespace", meta.namespace, detail)])
         account = self._store.get(request.info.store_key, request.key)
         if account is None:
             raise not_found(request.info, name)
@@ -184,5 +184,5 @@ def _raise_invalid(name: str, faults: Sequence[FieldError]) -> None:
         )
 
 
-def _conflict(kind: str, name: str, why: str) -> Conflict:
-    return Conflict(f'Operation cannot be fulfilled on {kind} "{name}": {why}', details={"name": name, "kind": kind})
+def _conflict(kind: str, name: str, detail: str) -> Conflict:
+    return Conflict(f'Operation cannot be fulfilled on {kind} "{name}": {detail}', details={"name": name, "kind": kind})

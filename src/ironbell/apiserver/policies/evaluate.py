@@ -87,8 +87,8 @@ def unmet_conditions(policy: AnyPolicy, values: Values) -> Evaluation | None:
             except IronbellError as error:
                 faults.append(f"expression '{given.expression}' resulted in error: {error.message}")
     if faults:
-        why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-        return Evaluation() if policy.ignores_failures else Evaluation((Failure(why),))
+        detail = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+        return Evaluation() if policy.ignores_failures else Evaluation((Failure(detail),))
     return None
 
 

@@ -57,8 +57,8 @@ class ParameterGuard:
     def _policy_fault(self, request: AdmissionRequest, kind: dict[str, Any]) -> FieldError | None:
         if self._may("get", request, kind, namespace="*", name="*"):
             return None
-        why = 'must have "get" permission on all objects of the referenced paramKind'
-        return forbidden("spec.paramKind", _needed(request, why, kind))
+        detail = 'must have "get" permission on all objects of the referenced paramKind'
+        return forbidden("spec.paramKind", _needed(request, detail, kind))
 
     def _binding_fault(self, request: AdmissionRequest, spec: dict[str, Any], ref: dict[str, Any]) -> FieldError | None:
         resource = f"{_POLICY_OF[request.info.plural]}.{GROUP}"

@@ -58,11 +58,11 @@ class Misconfigured(msgspec.Struct, frozen=True, eq=False):
     policy: AnyPolicy
     binding: Binding | None
     """The binding; None if the problem concerns all bindings."""
-    why: str
+    detail: str
 
     @property
     def message(self) -> str:
-        return f"failed to configure {'policy' if self.binding is None else 'binding'}: {self.why}"
+        return f"failed to configure {'policy' if self.binding is None else 'binding'}: {self.detail}"
 
 
 class Matcher:
@@ -175,8 +175,8 @@ class Matcher:
             return ""
         namespace = ref.namespace or request.namespace
         if not namespace:
-            why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
-            raise ConfigurationError(why)
+            detail = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+            raise ConfigurationError(detail)
         return namespace
 
     async def _param_objects(self, info: ResourceInfo, ref: ParamRef, namespace: str) -> list[dict[str, Any]]:

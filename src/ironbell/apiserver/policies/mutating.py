@@ -41,14 +41,14 @@ class _FirstRound:
 class _Fault:
     policy: AnyPolicy
     binding: Binding | None
-    why: str
+    detail: str
     reason: str = ""
 
     @property
     def message(self) -> str:
         if self.binding is None:
-            return f'policy "{self.policy.name}" denied request: {self.why}'
-        return f"policy '{self.policy.name}' with binding '{self.binding.name}' denied request: {self.why}"
+            return f'policy "{self.policy.name}" denied request: {self.detail}'
+        return f"policy '{self.policy.name}' with binding '{self.binding.name}' denied request: {self.detail}"
 
 
 class MutatingPolicies:
@@ -129,5 +129,5 @@ def _key(invocation: Invocation[MutatingPolicy]) -> _Key:
 
 def _rejection(request: AdmissionRequest, faults: list[_Fault]) -> ApiError:
     causes = [{"message": fault.message} for fault in faults]
-    error = status.forbidden(request.info, request.name, why=faults[0].message, causes=causes)
+    error = status.forbidden(request.info, request.name, detail=faults[0].message, causes=causes)
     return ApiError(faults[0].message, code=error.code, reason=faults[0].reason or error.reason, details=error.details)

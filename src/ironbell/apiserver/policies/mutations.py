@@ -125,19 +125,21 @@ def _applied(patch: Any, live: Object, info: ResourceInfo) -> Object:
     _check_names(patch)
     config = {**_plain(patch), "apiVersion": live["apiVersion"], "kind": live["kind"]}
     schema = with_metadata(info.schema)
-    why = "error applying patch: "
+    detail = "error applying patch: "
     faults = typed_faults(config, schema)
     if faults:
-        raise MutationError(f"{why}failed to convert patch object to typed object: {as_message(faults)}")
+        raise MutationError(f"{detail}failed to convert patch object to typed object: {as_message(faults)}")
     pieces = list(_pieces(config, schema, ""))
     if pieces:
         listed = ", ".join(pieces)
-        raise MutationError(f"{why}invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {listed}")
+        raise MutationError(
+            f"{detail}invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {listed}"
+        )
     try:
         changed = _copy(merge_applied(live, config, schema))
     except MissingKey as error:
         missing = f'associative list with keys has an element that omits key field "{error}"'
-        raise MutationError(f"{why}failed to convert original object to typed object: {missing}") from error
+        raise MutationError(f"{detail}failed to convert original object to typed object: {missing}") from error
     misfit = info.compiled.misfit(changed)
     if misfit:
         raise MutationError(misfit)
@@ -165,10 +167,10 @@ def _patched(patch: Any, live: Object, info: ResourceInfo) -> Object:
     try:
         changed = apply_json_patch(_copy(live), operations)
     except ApiError as error:
-        why = _missing_path(_copy(live), operations)
-        if isinstance(error, TestFailed) and not why:
+        detail = _missing_path(_copy(live), operations)
+        if isinstance(error, TestFailed) and not detail:
             return _copy(live)
-        raise MutationError(f"JSON Patch: {why or error.message}") from error
+        raise MutationError(f"JSON Patch: {detail or error.message}") from error
     misfit = info.compiled.misfit(changed)
     if misfit:
         raise _internal(misfit)
@@ -194,8 +196,8 @@ def _missing_path(document: Object, operations: list[Object]) -> str:
                 case "replace":
                     return f"replace operation does not apply: doc is missing path: {path}: missing value"
                 case "remove" if isinstance(_at(document, path.rpartition("/")[0]), dict):
-                    why = f"Unable to remove nonexistent key: {path.rpartition('/')[2]}: missing value"
-                    return f"error in remove for path: '{path}': {why}"
+                    detail = f"Unable to remove nonexistent key: {path.rpartition('/')[2]}: missing value"
+                    return f"error in remove for path: '{path}': {detail}"
                 case "add" | "remove":
                     return f'{op} operation does not apply: doc is missing path: "{path}": missing value'
             return f"Unexpected kind: {op}"

@@ -122,6 +122,6 @@ def _misconfigured(fault: Misconfigured) -> _Denial | None:
 
 
 def _rejection(request: AdmissionRequest, denial: _Denial) -> ApiError:
-    error = status.forbidden(request.info, request.name, why=denial.message, causes=[{"message": denial.message}])
+    error = status.forbidden(request.info, request.name, detail=denial.message, causes=[{"message": denial.message}])
     reason = denial.failure.reason
     return ApiError(error.message, code=_CODES.get(reason, 422), reason=reason, details=error.details)

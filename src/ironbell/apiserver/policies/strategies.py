@@ -106,10 +106,10 @@ def _action_faults(actions: Sequence[str], path: str) -> Iterator[FieldError]:
         if action in actions[:index]:
             yield duplicate(f"{path}[{index}]", action)
     if {"Deny", "Warn"} <= set(actions):
-        why = (
+        detail = (
             "must not contain both Deny and Warn (repeating the same validation failure information in the API "
             "response and headers serves no purpose)"
         )
-        yield invalid(path, list(actions), why)
+        yield invalid(path, list(actions), detail)
     if not actions:
         yield required(path, "at least one validation action is required")

@@ -71,8 +71,8 @@ class EscalationGuard:
         owned = list(self._authorizer.rules(request.identity, request.namespace))
         self._require(request, owned, rules_of(new))
         if (_aggregates(new) or _aggregates(request.old)) and missing(owned, EVERYTHING):
-            why = "must have cluster-admin privileges to use the aggregationRule"
-            raise status.forbidden(request.info, request.name, why=why)
+            detail = "must have cluster-admin privileges to use the aggregationRule"
+            raise status.forbidden(request.info, request.name, detail=detail)
 
     def _check_binding(self, request: AdmissionRequest, new: dict[str, Any]) -> None:
         role = msgspec.convert(new.get("roleRef") or {}, RoleRef)
@@ -92,7 +92,7 @@ class EscalationGuard:
     def _require(self, request: AdmissionRequest, owned: Sequence[Rule], requested: Sequence[Rule]) -> None:
         lacking = missing(owned, requested)
         if lacking:
-            raise status.forbidden(request.info, request.name, why=_message(request.identity, lacking))
+            raise status.forbidden(request.info, request.name, detail=_message(request.identity, lacking))
 
 
 def _message(identity: Identity, lacking: Sequence[Rule]) -> str:

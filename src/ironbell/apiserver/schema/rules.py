@@ -151,10 +151,10 @@ def _check_rule(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[
         errors.append(invalid(place, rule.type, EXHAUSTED))
         raise _Exhausted from error
     except CallLimitExceeded as error:
-        why = (
+        detail = (
             f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {description}"
         )
-        errors.append(invalid(place, rule.type, why))
+        errors.append(invalid(place, rule.type, detail))
         raise _Exhausted from error
     except TooMuchEffort:
         raise

@@ -137,8 +137,8 @@ def _compare(key: str, bound: str, *, greater: bool) -> LabelMatch:
     try:
         limit = int(bound)
     except ValueError as error:
-        why = "for 'Gt', 'Lt' operators, the value must be an integer"
-        raise _Unreadable(str(invalid("values[0]", bound, why))) from error
+        detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+        raise _Unreadable(str(invalid("values[0]", bound, detail))) from error
 
     def match(labels: Mapping[str, str]) -> bool:
         try:

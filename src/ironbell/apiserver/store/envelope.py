@@ -97,5 +97,5 @@ def _place(row: Row) -> str:
     return f"revision {row.revision} ({row.resource} {'/'.join(filter(None, (row.namespace, row.name)))})"
 
 
-def _damaged(row: Row, why: str) -> DamagedRow:
-    return DamagedRow(f"{_place(row)} is damaged: {why}")
+def _damaged(row: Row, detail: str) -> DamagedRow:
+    return DamagedRow(f"{_place(row)} is damaged: {detail}")

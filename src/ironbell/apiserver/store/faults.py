@@ -23,10 +23,10 @@ def cannot_open(path: Path, error: Exception) -> StorageError:
     return StorageError(f"the database {path} cannot be opened: {_cause(path, error)}")
 
 
-def damaged(path: Path, why: str) -> StorageError:
+def damaged(path: Path, detail: str) -> StorageError:
     """The error for a damaged database. Nothing has been changed."""
     return StorageError(
-        f"the database {path} is damaged: {why}. It was not changed. `ironbell storage check --data-dir "
+        f"the database {path} is damaged: {detail}. It was not changed. `ironbell storage check --data-dir "
         f"{path.parent}` shows details. `ironbell restore BACKUP --data-dir {path.parent} --force` replaces it by a "
         "backup, and keeps the damaged files",
         reason="DatabaseDamaged",

@@ -96,8 +96,8 @@ def _report_duplicates(request: Request) -> None:
         return
     if options.field_validation == "Strict":
         lines = "\n".join(f"  {line}" for line in options.set_twice)
-        why = f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{lines}"
-        raise BadRequest(why)
+        detail = f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{lines}"
+        raise BadRequest(detail)
     if options.field_validation == "Warn":
         for line in options.set_twice:
             warn(line)
@@ -114,12 +114,12 @@ def _check_values(request: Request, config: Object) -> None:
     request.info.compiled.prune(config)
 
 
-def _untyped(request: Request, config: Object, why: str) -> BadRequest:
+def _untyped(request: Request, config: Object, detail: str) -> BadRequest:
     info, meta = request.info, config.get("metadata")
     version = info.api_version if info.group else f"/{info.api_version}"
     named = meta if isinstance(meta, dict) else {}
     place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
-    return BadRequest(f"failed to create typed patch object ({place}; {version}, Kind={info.kind}): {why}")
+    return BadRequest(f"failed to create typed patch object ({place}; {version}, Kind={info.kind}): {detail}")
 
 
 def _new_manager(request: Request, config: Object, *, time: str) -> Manager:
@@ -131,8 +131,8 @@ def _new_manager(request: Request, config: Object, *, time: str) -> Manager:
 def _new_object(request: Request, config: Object, *, time: str) -> Object:
     uid = config["metadata"].get("uid")
     if uid:
-        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        raise status.conflict(request.info, request.name, why=why)
+        detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise status.conflict(request.info, request.name, detail=detail)
     version = config["metadata"].get("resourceVersion")
     if version and not str(version).isdecimal():
         raise BadRequest(f'strconv.ParseUint: parsing "{version}": invalid syntax')
@@ -152,8 +152,8 @@ def _applied(request: Request, live: Object, config: Object, *, time: str) -> Ob
         done = apply_configuration(live, config, managers, _new_manager(request, config, time=time), schema=schema)
         contests = [] if options.force else _remaining_conflicts(request, live, done)
     except MissingKey as error:
-        why = f'the present object has an item of a list without its key "{error}": write the whole object'
-        raise _untyped(request, config, why) from error
+        detail = f'the present object has an item of a list without its key "{error}": write the whole object'
+        raise _untyped(request, config, detail) from error
     if contests:
         raise _conflict(contests)
     merged = {**done.value, "metadata": dict(done.value["metadata"])}

@@ -38,12 +38,12 @@ def decode_mapping(body: bytes, *, kind: str = "", error_prefix: str = "error de
 _JSON_NAMES = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
-def _unrecognized(kind: str, error_prefix: str, why: str) -> BadRequest:
+def _unrecognized(kind: str, error_prefix: str, detail: str) -> BadRequest:
     if not kind:
-        return BadRequest(f"{error_prefix}: {why}")
+        return BadRequest(f"{error_prefix}: {detail}")
     return BadRequest(
         f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
-        f"json parse error: {why}"
+        f"json parse error: {detail}"
     )
 
 

@@ -46,8 +46,8 @@ async def create_missing(context: Context, request: Request, body: bytes) -> byt
     check_address(request, value)
     uid = value["metadata"].get("uid")
     if uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
-        raise status.conflict(request.info, request.name, why=why)
+        detail = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
+        raise status.conflict(request.info, request.name, detail=detail)
     value["metadata"].pop("resourceVersion", None)
     return await create_value(context, request, value, faults=faults)
 
@@ -150,5 +150,5 @@ def check_namespace(context: Context, request: Request) -> None:
             "message": f"namespace {name} is being terminated",
             "field": "metadata.namespace",
         }
-        why = f"unable to create new content in namespace {name} because it is being terminated"
-        raise status.forbidden(request.info, request.name, why=why, causes=[cause])
+        detail = f"unable to create new content in namespace {name} because it is being terminated"
+        raise status.forbidden(request.info, request.name, detail=detail, causes=[cause])

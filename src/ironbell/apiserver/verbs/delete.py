@@ -53,7 +53,7 @@ async def delete(
         if context.store.latest(info.store_key, request.key) is not current:
             continue
         if is_namespace(value) and request.name in _LASTING_NAMESPACES:
-            raise status.forbidden(info, request.name, why="this namespace may not be deleted")
+            raise status.forbidden(info, request.name, detail="this namespace may not be deleted")
         if context.admission.concerns(info):
             await _admit(context, request, value)
             if context.store.latest(info.store_key, request.key) is not current:
@@ -71,17 +71,17 @@ def check_preconditions(request: Request, current: Entry, preconditions: Precond
         Conflict: a precondition does not hold.
     """
     if preconditions.uid and preconditions.uid != current.uid:
-        why = (
+        detail = (
             f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({current.uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise status.stale(request.info, request.name, why=why)
+        raise status.stale(request.info, request.name, detail=detail)
     if preconditions.resource_version and preconditions.resource_version != str(current.version):
-        why = (
+        detail = (
             f"the ResourceVersion in the precondition ({preconditions.resource_version}) does not match the "
             f"ResourceVersion in record ({current.version}). The object might have been modified"
         )
-        raise status.stale(request.info, request.name, why=why)
+        raise status.stale(request.info, request.name, detail=detail)
 
 
 async def _admit(context: Context, request: Request, value: dict[str, Any]) -> None:

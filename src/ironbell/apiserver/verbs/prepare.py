@@ -25,16 +25,16 @@ ErrorFor = Callable[[Request, dict[str, Any], str], ApiError]
 """Creates the error for a value that is not valid for its kind, from a reason."""
 
 
-def unusable_object(request: Request, value: dict[str, Any], why: str) -> ApiError:
+def unusable_object(request: Request, value: dict[str, Any], detail: str) -> ApiError:
     """The error for a whole object that a client sent."""
     info = request.info
-    return BadRequest(f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {why}')
+    return BadRequest(f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {detail}')
 
 
-def unusable_patch(request: Request, value: dict[str, Any], why: str) -> ApiError:
+def unusable_patch(request: Request, value: dict[str, Any], detail: str) -> ApiError:
     """The error for the result of a patch; a Secret is not shown."""
     shown = "" if request.info.resource == "secrets" else msgspec.json.encode(value).decode()
-    return status.invalid_patch(shown, why)
+    return status.invalid_patch(shown, detail)
 
 
 def lost_in_decoding(request: Request, body: bytes, value: dict[str, Any]) -> TextFaults:
@@ -103,8 +103,10 @@ async def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | 
 def _warn_of_finalizers(finalizers: Sequence[str], previous: Sequence[str]) -> None:
     for name in finalizers:
         if "/" not in name and name not in STANDARD_FINALIZERS and name not in previous:
-            why = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
-            warn(f'metadata.finalizers: "{name}": {why}')
+            detail = (
+                "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+            )
+            warn(f'metadata.finalizers: "{name}": {detail}')
 
 
 def _validate_finalizers(meta: dict[str, Any], old_meta: dict[str, Any]) -> list[FieldError]:

@@ -75,8 +75,8 @@ def _version(text: str) -> int:
         return 0
     number = decimal(text, digits=_DIGITS)
     if number is None:
-        why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
-        raise BadRequest(str(invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {why}')))
+        detail = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+        raise BadRequest(str(invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {detail}')))
     return number
 
 

@@ -58,8 +58,8 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
             meta["resourceVersion"] = old["metadata"]["resourceVersion"]
         if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
             uid = old["metadata"]["uid"]
-            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
-            raise status.conflict(request.info, request.name, why=why)
+            detail = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
+            raise status.conflict(request.info, request.name, detail=detail)
         return new
 
     return await update(context, request, change, faults=faults)
@@ -113,10 +113,10 @@ def _check_identity(request: Request, new: Object, old: Object, *, error_for: Er
     if info.custom and new.get("kind") != info.kind:
         raise status.wrong_kind(info, request.name, str(new.get("kind", "")))
     if (new.get("apiVersion"), new.get("kind")) != (info.api_version, info.kind):
-        why = (
+        detail = (
             f"the result is a {new.get('kind')} of {new.get('apiVersion')}, and not a {info.kind} of {info.api_version}"
         )
-        raise error_for(request, new, why)
+        raise error_for(request, new, detail)
     if not isinstance(meta, dict):
         raise error_for(request, new, f"json: cannot unmarshal metadata into Go struct field {info.kind}.metadata")
     if meta.get("name", old_meta["name"]) != old_meta["name"]:

@@ -163,20 +163,20 @@ def _network_fault(error: Exception) -> str:
 
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         cause = error.certificate_error
-        why = getattr(cause, "verify_message", "") or str(cause)
+        detail = getattr(cause, "verify_message", "") or str(cause)
         known = {
             "unable to get local issuer certificate": "certificate signed by unknown authority",
             "self-signed certificate": "certificate signed by unknown authority",
             "self-signed certificate in certificate chain": "certificate signed by unknown authority",
             "certificate has expired": "certificate has expired or is not yet valid",
         }
-        return f"tls: failed to verify certificate: x509: {known.get(why, why)}"
+        return f"tls: failed to verify certificate: x509: {known.get(detail, detail)}"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {error.host}: no such host"
     if isinstance(error, aiohttp.ClientConnectorError):
         no_listener = error.os_error.errno == errno.ECONNREFUSED
-        why = "connect: connection refused" if no_listener else str(error.os_error.strerror or error.os_error)
-        return f"dial tcp {error.host}:{error.port}: {why}"
+        detail = "connect: connection refused" if no_listener else str(error.os_error.strerror or error.os_error)
+        return f"dial tcp {error.host}:{error.port}: {detail}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     return str(error) or type(error).__name__

@@ -170,7 +170,7 @@ class AdmissionWebhooks:
             except CelError as error:
                 faults.append(f"match condition {name} could not be evaluated: {error.message}")
         if faults and not webhook.ignores_failures:
-            raise status.forbidden(request.info, request.name, why=", ".join(faults))
+            raise status.forbidden(request.info, request.name, detail=", ".join(faults))
         return not faults
 
     async def _review(

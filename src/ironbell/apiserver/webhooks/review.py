@@ -163,6 +163,6 @@ def denial(name: str, result: Result | None) -> ApiError:
     """The error for a request that a webhook does not allow."""
     status_ = result or Result()
     denied = f'admission webhook "{name}" denied the request'
-    why = f": {status_.message or status_.reason}" if status_.message or status_.reason else " without explanation"
+    detail = f": {status_.message or status_.reason}" if status_.message or status_.reason else " without explanation"
     code = max(status_.code, 400)
-    return ApiError(denied + why, code=code, reason=status_.reason, details=status_.details)
+    return ApiError(denied + detail, code=code, reason=status_.reason, details=status_.details)

@@ -82,8 +82,8 @@ def _webhook_faults(webhook: dict[str, Any], path: str, *, mutating: bool) -> It
         elif webhook.get(field) not in known:
             yield not_supported(f"{path}.{field}", webhook.get(field), known)
     if not 1 <= webhook["timeoutSeconds"] <= 30:
-        why = "the timeout value must be between 1 and 30 seconds"
-        yield invalid(f"{path}.timeoutSeconds", webhook["timeoutSeconds"], why)
+        detail = "the timeout value must be between 1 and 30 seconds"
+        yield invalid(f"{path}.timeoutSeconds", webhook["timeoutSeconds"], detail)
     for field in ("namespaceSelector", "objectSelector"):
         yield from selector_faults(webhook.get(field), f"{path}.{field}")
     yield from client_faults(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
@@ -147,8 +147,8 @@ def _resource_faults(resources: Sequence[str], path: str) -> Iterator[FieldError
     if len(resources) > 1 and "*/*" in resources:
         yield invalid(path, resources, "if '*/*' is present, must not specify other resources")
     if "*" in resources and any("/" not in text and text != "*" for text in resources):
-        why = "if '*' is present, must not specify other resources without subresources"
-        yield invalid(path, resources, why)
+        detail = "if '*' is present, must not specify other resources without subresources"
+        yield invalid(path, resources, detail)
 
 
 def client_faults(config: dict[str, Any], path: str) -> Iterator[FieldError]:

@@ -131,7 +131,7 @@ class ClusterAdmission:
             errors = [FieldError(problem.kind, problem.path, problem.message) for problem in verdict.problems]
             raise status.invalid(request.info, request.name, errors=errors)
         if verdict.forbidden:
-            raise status.forbidden(request.info, request.name, why=verdict.forbidden)
+            raise status.forbidden(request.info, request.name, detail=verdict.forbidden)
 
     async def _rules(self, request: AdmissionRequest) -> Rules | None:
         """The kind's rules, if this write is subject to them."""

@@ -24,7 +24,7 @@ def check_references(admission: Admission, authorizer: Authorizer) -> None:
         for text in verdict.warnings:
             warn(text)
         if verdict.forbidden:
-            raise status.forbidden(info, request.name, why=verdict.forbidden)
+            raise status.forbidden(info, request.name, detail=verdict.forbidden)
 
     admission.validating(_concerns, review)
 
