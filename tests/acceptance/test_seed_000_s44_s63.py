@@ -20,7 +20,7 @@ from ironbell.controllers.capt.templates import image_url
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.hardware import HardwareAddressReconciler
-from ironbell.controllers.ipam.names import ADDRESS_POOL
+from ironbell.controllers.ipam.observed import ADDRESS_POOL
 from ironbell.provisioner.default_template import Inputs, default_template
 from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, scene
 from support.captworld import server

@@ -30,8 +30,8 @@ from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_HOOK
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
 from ironbell.controllers.kubeadm.controlplane.workload import effects
 from ironbell.controllers.kubeadm.controlplane.workload.certificates import (
-    MAKE_CERTIFICATES,
-    MAKE_KUBECONFIG,
+    CREATE_CERTIFICATES,
+    CREATE_KUBECONFIG,
     ROTATE_KUBECONFIG,
 )
 from ironbell.controllers.kubeadm.controlplane.workload.kubeadmconfigmap import upgraded
@@ -134,8 +134,8 @@ class SmallCluster:
 def plane_world(replicas: int = 1, *, kcp: dict[str, Any] | None = None, **spec: Any) -> World:
     """A world with a Cluster whose infrastructure is there, and a control plane that has yet to be made."""
     performers = {
-        MAKE_CERTIFICATES: _make_certificates,
-        MAKE_KUBECONFIG: _make_kubeconfig,
+        CREATE_CERTIFICATES: _make_certificates,
+        CREATE_KUBECONFIG: _make_kubeconfig,
         ROTATE_KUBECONFIG: _rotate_kubeconfig,
         effects.MOVE_LEADER: _move_leader,
         effects.REMOVE_MEMBER: _remove_member,
@@ -378,7 +378,7 @@ def _remove_member(world: World, arguments: Any) -> Sequence[Action]:
 
 
 def _prepare_upgrade(world: World, arguments: Any) -> Sequence[Action]:
-    world.outside.config = upgraded(world.outside.config, arguments.wanted, arguments.version)
+    world.outside.config = upgraded(world.outside.config, arguments.desired, arguments.version)
     return []
 
 

@@ -8,7 +8,7 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.clusteripam.ipaddressclaim import IpAddressClaim
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
-from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS
+from ironbell.controllers.ipam.observed import LABEL_POOL_ADDRESS
 from ironbell.controllers.ipam.rivals import Missing, RivalsOf
 from ironbell.kube.testing import World
 

@@ -24,7 +24,7 @@ from ironbell.codec import goyaml
 from ironbell.contract import pki
 from ironbell.contract.clusters.secrets import SECRET_TYPE, Purpose, secret_name
 from ironbell.contract.pki import KeyAlgorithm
-from ironbell.controllers.kubeadm.config.effects import DISCOVER, KEEP_TOKEN, MAKE_CERTIFICATES, RENDER
+from ironbell.controllers.kubeadm.config.effects import CREATE_CERTIFICATES, DISCOVER, KEEP_TOKEN, RENDER
 from ironbell.controllers.kubeadm.config.performers import Outside, performers, resolvers
 from ironbell.controllers.kubeadm.config.reconciler import KubeadmConfigReconciler
 from ironbell.controllers.kubeadm.config.tokens import TokenOf
@@ -99,7 +99,7 @@ SERVICE_ACCOUNT = pki.create_service_account_keys(KeyAlgorithm.ECDSA_P256)
 def new_world() -> World:
     world = World(
         outside=Workload(),
-        performers={name: _perform(name) for name in (DISCOVER, KEEP_TOKEN, MAKE_CERTIFICATES, RENDER)},
+        performers={name: _perform(name) for name in (DISCOVER, KEEP_TOKEN, CREATE_CERTIFICATES, RENDER)},
         resolvers={TokenOf: _token_of, Connection: _connection},
     )
     world.api.serve(

@@ -1,1 +1,1 @@
-"""Addresses out of pools: for claims of Cluster API's IPAM contract, and for Hardware that has none."""
+"""Addresses from pools: for claims of Cluster API's IPAM contract, and for Hardware without an address."""

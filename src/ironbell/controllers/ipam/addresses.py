@@ -1,7 +1,7 @@
-"""The controller of addresses whose claim is gone: one that was made at the moment its claim went is taken back.
+"""The controller of addresses without a claim: it releases an address that was created while its claim was deleted.
 
-Its finalizer keeps it, and its pool is an owner too, so that no garbage collection takes it. An address that was not
-made here, which its label says, is left alone.
+The address has a finalizer and its pool is an owner, too, so that the garbage collection does not delete it. An address
+of another program, which lacks the label, is left unchanged.
 """
 
 from __future__ import annotations
@@ -15,53 +15,52 @@ from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.clusteripam.ipaddress import IpAddress
 from ironbell.api.clusteripam.ipaddressclaim import IpAddressClaim
 from ironbell.contract.clusters.paused import has_paused_annotation
-from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS, PROTECT_ADDRESS
-from ironbell.controllers.ipam.observed import pool_key
+from ironbell.controllers.ipam.observed import LABEL_POOL_ADDRESS, PROTECT_ADDRESS, pool_key
 from ironbell.controllers.ipam.rivals import missing
 from ironbell.kube.decision import Decision, Fact, Key, Need, delete, do, wait
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.kube.predicates import created_or_deleted
 from ironbell.kube.reconciler import Cache, Declaration, Watch
 
-LOOK_AGAIN_S: Final = 5.0
+CHECK_INTERVAL_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An address of ours without a claim, as far as the cache knows."""
+    """An address of this provider without a claim in the cache."""
 
     address: IpAddress
     is_orphan: Fact[bool] | None = None
 
 
-def _is_ours(address: IpAddress) -> bool:
+def _is_from_pool(address: IpAddress) -> bool:
     return LABEL_POOL_ADDRESS in address.metadata.labels and any(
         owner.kind == IP_ADDRESS_CLAIM.kind and owner.name == address.metadata.name
         for owner in address.metadata.owner_references
     )
 
 
-def _of_claim(claim: IpAddressClaim, _cache: Cache) -> Iterable[Key]:
+def _claim_key(claim: IpAddressClaim, _cache: Cache) -> Iterable[Key]:
     yield claim.key
 
 
 class IpAddressReconciler:
-    """Takes back addresses that nobody asks for any more."""
+    """Releases addresses without a claim."""
 
     name = "ipam-address"
-    declaration = Declaration(IP_ADDRESS, watches=(Watch(IP_ADDRESS_CLAIM, _of_claim, relevant=created_or_deleted),))
+    declaration = Declaration(IP_ADDRESS, watches=(Watch(IP_ADDRESS_CLAIM, _claim_key, relevant=created_or_deleted),))
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         address = cache.get(IP_ADDRESS, *key)
-        if address is None or pool_key(key[0], address.spec.pool_ref) is None or not _is_ours(address):
+        if address is None or pool_key(key[0], address.spec.pool_ref) is None or not _is_from_pool(address):
             return None
         if cache.get(IP_ADDRESS_CLAIM, *key) is not None or has_paused_annotation(address):
             return None
-        return Observed(address, cache.fact(missing(IP_ADDRESS_CLAIM.plural, address), LOOK_AGAIN_S))
+        return Observed(address, cache.fact(missing(IP_ADDRESS_CLAIM.plural, address), CHECK_INTERVAL_S))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         address = observed.address
         if observed.is_orphan is None or not observed.is_orphan.value:
-            need = Need(missing(IP_ADDRESS_CLAIM.plural, address), LOOK_AGAIN_S)
-            return wait("Verifying", "whether the claim is gone", needs=[need])
+            need = Need(missing(IP_ADDRESS_CLAIM.plural, address), CHECK_INTERVAL_S)
+            return wait("Verifying", "Checking whether the claim was deleted.", needs=[need])
         return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS), delete(IP_ADDRESS, address))

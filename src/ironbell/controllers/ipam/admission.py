@@ -1,4 +1,4 @@
-"""What is refused when pools are written or deleted, over plain data.
+"""Validation of pools, also of their deletion, over plain data.
 
 Source: kubernetes-sigs/cluster-api-ipam-provider-in-cluster: internal/webhooks/inclusterippool.go.
 """
@@ -24,7 +24,7 @@ from ironbell.contract.admission_lookups import (
     LookupResults,
 )
 from ironbell.contract.system import KindAdmission
-from ironbell.controllers.ipam.names import SKIP_DELETION_CHECK
+from ironbell.controllers.ipam.observed import SKIP_DELETION_CHECK
 from ironbell.controllers.ipam.ranges import AddressError, network_of, number_of, parse, ranges_of, text_of
 from ironbell.kube.decision import AnyKind, Fields
 
@@ -33,22 +33,22 @@ _SHOWN: Final = 5
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a pool by itself."""
+    """Return the problems of a pool."""
     del old
     spec = new.get("spec") or {}
     versions: set[int] = set()
-    found = list(_addresses(spec, "addresses", versions))
+    problems = list(_addresses(spec, "addresses", versions))
     if not spec.get("addresses"):
-        found.append(invalid("spec.addresses", spec.get("addresses"), "addresses is required"))
+        problems.append(invalid("spec.addresses", spec.get("addresses"), "addresses is required"))
     if len(versions) > 1:
-        found.append(invalid("spec.addresses", spec["addresses"], "provided addresses are of mixed IP families"))
-    found += _gateway(spec, versions)
+        problems.append(invalid("spec.addresses", spec["addresses"], "provided addresses are of mixed IP families"))
+    problems += _gateway(spec, versions)
     excluded: set[int] = set()
-    found += _addresses(spec, "excludedAddresses", excluded)
+    problems += _addresses(spec, "excludedAddresses", excluded)
     if excluded - versions and versions:
         detail = "addresses and excluded addresses are of mixed IP families"
-        found.append(invalid("spec.excludedAddresses", spec["excludedAddresses"], detail))
-    return found or list(_network(spec))
+        problems.append(invalid("spec.excludedAddresses", spec["excludedAddresses"], detail))
+    return problems or list(_network(spec))
 
 
 def _addresses(spec: Fields, name: str, versions: set[int]) -> Iterator[FieldProblem]:
@@ -73,7 +73,7 @@ def _gateway(spec: Fields, versions: set[int]) -> Iterator[FieldProblem]:
 
 
 def _network(spec: Fields) -> Iterator[FieldProblem]:
-    """All addresses are of the one network that the lowest of them is in."""
+    """Check that all addresses are in the network of the lowest one."""
     parsed = [(text, *parse(str(text))) for text in spec["addresses"]]
     version, lowest = parsed[0][1], min(part[0] for _, _, part in parsed)
     prefix: Any = spec.get("prefix", 0)
@@ -87,35 +87,35 @@ def _network(spec: Fields) -> Iterator[FieldProblem]:
             yield invalid("spec.addresses", text, "provided address belongs to a different subnet than others")
 
 
-def _given(kind: AnyKind, pool: Fields) -> ListLookup:
+def _allocated_list(kind: AnyKind, pool: Fields) -> ListLookup:
     return ListLookup(IP_ADDRESS, str((pool.get("metadata") or {}).get("namespace") or "") if kind.namespaced else "")
 
 
-def _wanted(kind: AnyKind, new: Fields | None, old: Fields | None) -> Sequence[Lookup]:
-    """What was given out of it matters when it shrinks or goes."""
+def _needed_lists(kind: AnyKind, new: Fields | None, old: Fields | None) -> Sequence[Lookup]:
+    """Return the list of allocated addresses if the pool changes or is deleted."""
     if old is None or (new is not None and new.get("spec") == old.get("spec")):
         return ()
     if new is None and SKIP_DELETION_CHECK in ((old.get("metadata") or {}).get("annotations") or {}):
         return ()
-    return [_given(kind, old)]
+    return [_allocated_list(kind, old)]
 
 
-def _review(kind: AnyKind, new: Fields | None, old: Fields | None, found: LookupResults) -> AdmissionResponse:
-    if old is None or not _wanted(kind, new, old):
+def _review(kind: AnyKind, new: Fields | None, old: Fields | None, results: LookupResults) -> AdmissionResponse:
+    if old is None or not _needed_lists(kind, new, old):
         return ACCEPTED
     name = (old.get("metadata") or {}).get("name")
     reference = {"apiGroup": kind.group, "kind": kind.kind, "name": name}
-    given = [
-        one["spec"]
-        for one in found.all(_given(kind, old))
-        if all(one["spec"]["poolRef"].get(key) == value for key, value in reference.items())
+    allocated = [
+        address["spec"]
+        for address in results.all(_allocated_list(kind, old))
+        if all(address["spec"]["poolRef"].get(key) == value for key, value in reference.items())
     ]
-    if not given:
+    if not allocated:
         return ACCEPTED
     if new is None:
         reason = "Pool has IPAddresses allocated. Cannot delete Pool until all IPAddresses have been removed."
-        return AdmissionResponse(forbidden=f"{reason} {len(given)} are left: delete their IPAddressClaims first")
-    lost = sorted(_lost(new.get("spec") or {}, [str(one["address"]) for one in given]))
+        return AdmissionResponse(forbidden=f"{reason} {len(allocated)} are left: delete their IPAddressClaims first")
+    lost = sorted(_lost(new.get("spec") or {}, [str(address["address"]) for address in allocated]))
     if not lost:
         return ACCEPTED
     shown = ", ".join(lost[:_SHOWN]) + (f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else "")
@@ -123,12 +123,12 @@ def _review(kind: AnyKind, new: Fields | None, old: Fields | None, found: Lookup
     return AdmissionResponse([invalid("spec.addresses", (new.get("spec") or {}).get("addresses"), detail)])
 
 
-def _lost(spec: Fields, given: Sequence[str]) -> Iterator[str]:
+def _lost(spec: Fields, allocated: Sequence[str]) -> Iterator[str]:
     try:
         left = ranges_of(msgspec.convert(spec, IpPoolSpec))
     except (AddressError, msgspec.ValidationError):
         return
-    for text in given:
+    for text in allocated:
         try:
             version, number = number_of(text)
         except AddressError:
@@ -138,9 +138,9 @@ def _lost(spec: Fields, given: Sequence[str]) -> Iterator[str]:
 
 
 ADMISSIONS: Final = tuple(Admission(kind, unchanged, validate) for kind in KINDS)
-"""By kind."""
+"""Admission by kind."""
 INFORMED: Final = tuple(
-    InformedAdmission(kind, partial(_review, kind), partial(_wanted, kind), deletions=True) for kind in KINDS
+    InformedAdmission(kind, partial(_review, kind), partial(_needed_lists, kind), deletions=True) for kind in KINDS
 )
-"""What needs a look at what was given."""
+"""Admission that needs the allocated addresses."""
 ADMISSION: Final = KindAdmission(ADMISSIONS, INFORMED)

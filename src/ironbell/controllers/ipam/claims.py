@@ -1,11 +1,11 @@
-"""The controller of claims: gives each an address out of its pool, and takes it back.
+"""The controller of claims: it allocates an address from the pool for each claim, and releases it.
 
-An IPAddress has the name of its claim, so its creation does not exclude that another claim is given the same one at the
-same moment, by a replica that has lost its lease and does not know it yet. Hence an address is told to nobody before
-the API was asked, after the IPAddress was made, who else has the same. If anybody has, ours goes again, and the claim
-is given another. Of two, whoever asks for the one that was created later sees the other.
+An IPAddress has the name of its claim, so its creation does not prevent that another claim gets the same address at the
+same time, from a replica that has lost its Lease without knowing it yet. Hence an address is reported only after a
+query to the API, made after the creation of the IPAddress, for other IPAddresses with the same address. If there are
+any, the IPAddress is deleted, and the claim gets another address. The query for the later of two returns the other.
 
-Claims that wait get the n-th free address by their place in the line, so that many at once do not reach for the same.
+A pending claim gets the n-th free address by its position in the queue, so that claims do not compete for one address.
 
 Source: kubernetes-sigs/cluster-api: docs/book/src/developer/providers/contracts/ipam.md;
 kubernetes-sigs/cluster-api-ipam-provider-in-cluster: pkg/ipamutil/reconciler.go.
@@ -33,27 +33,25 @@ from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.clusters.paused import has_paused_annotation, is_paused
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.contract.servers.restored import no_address_reason
-from ironbell.controllers.ipam.names import (
+from ironbell.controllers.ipam.observed import (
     ADDRESS_CONFLICT,
+    ADDRESSES_OF,
+    BY_CLUSTER,
     LABEL_POOL_ADDRESS,
     PROTECT_ADDRESS,
     READY,
     RELEASE_ADDRESS,
-)
-from ironbell.controllers.ipam.observed import (
-    ADDRESSES_OF,
-    BY_CLUSTER,
     SAME_ADDRESS,
     WAITING,
     PoolKey,
     address_value,
     cluster_of,
     index_value,
-    line,
     number_in,
     order,
     pool_key,
     pool_of,
+    queue,
 )
 from ironbell.controllers.ipam.ranges import AddressError, number_of, ranges_of, text_of
 from ironbell.controllers.ipam.rivals import label_value, missing, rivals_of
@@ -79,34 +77,34 @@ from ironbell.kube.patches import status_change
 from ironbell.kube.predicates import Predicate, changed
 from ironbell.kube.reconciler import Cache, Declaration, Watch
 
-ASK_AGAIN_S: Final = 600.0
-LOOK_AGAIN_S: Final = 5.0
+RIVALS_AGE_S: Final = 600.0
+CHECK_INTERVAL_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A claim, its pool, and what was given out of that."""
+    """A claim, its pool, and the addresses allocated from that."""
 
     claim: IpAddressClaim
     pool_kind: AnyKind
     pool: IpPool | GlobalIpPool | None = None
     is_paused: bool = False
     address: IpAddress | None = None
-    """The one that has the claim's name, whoever made it."""
+    """The IPAddress with the claim's name, whatever created it."""
     rivals: tuple[str, ...] = ()
-    """Others that were given the same address, as the cache knows them."""
-    asked: Fact[tuple[str, ...]] | None = None
-    """The same, as the API knows them."""
+    """Other IPAddresses with the same address, from the cache."""
+    api_rivals: Fact[tuple[str, ...]] | None = None
+    """Other IPAddresses with the same address, from the API."""
     is_missing: Fact[bool] | None = None
-    """Whether the API has no such address."""
+    """Whether the IPAddress does not exist in the API."""
     used: frozenset[int] = frozenset()
-    """What was given out of the pool; empty where nothing is looked for."""
+    """Numbers of the pool's allocated addresses; empty if no address is needed."""
     place: int = 0
-    """How many claims come before it."""
+    """Number of claims that precede it in the queue."""
 
     @property
-    def is_ours(self) -> bool:
-        """Whether that address is this claim's."""
+    def has_own_address(self) -> bool:
+        """Return whether the IPAddress belongs to this claim."""
         return self.address is not None and _is_for(self.address, self.claim)
 
 
@@ -114,16 +112,16 @@ def _is_for(address: IpAddress, claim: IpAddressClaim) -> bool:
     return address.spec.claim_ref.name == claim.metadata.name and address.spec.pool_ref == claim.spec.pool_ref
 
 
-def _of_address(address: IpAddress, cache: Cache) -> Iterable[Key]:
-    """Its claim, and who comes next in the line of its pool: one was given or became free."""
+def _claims_of_address(address: IpAddress, cache: Cache) -> Iterable[Key]:
+    """Return the claim of an address, and the next one in the queue of its pool, since the free addresses changed."""
     yield address.key
     key = pool_key(address.metadata.namespace, address.spec.pool_ref)
-    first = min(line(cache, key), key=order, default=None) if key is not None else None
+    first = min(queue(cache, key), key=order, default=None) if key is not None else None
     if first is not None:
         yield first.key
 
 
-def _of_pool(kind: AnyKind) -> Any:
+def _claims_of_pool(kind: AnyKind) -> Any:
     def keys(pool: IpPool, cache: Cache) -> Iterable[Key]:
         value = index_value((kind, pool.metadata.namespace, pool.metadata.name))
         return [claim.key for claim in cache.indexed(WAITING, value)]
@@ -131,7 +129,7 @@ def _of_pool(kind: AnyKind) -> Any:
     return keys
 
 
-def _of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+def _claims_of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
     claims = cache.indexed(BY_CLUSTER, cluster.metadata.name)
     return [claim.key for claim in claims if claim.metadata.namespace == cluster.metadata.namespace]
 
@@ -142,22 +140,22 @@ _POOL_CHANGED: Final[Predicate[IpPool]] = changed(
 
 
 class IpAddressClaimReconciler:
-    """Gives addresses to claims."""
+    """Allocates addresses for claims."""
 
     name = "ipam-claim"
     declaration = Declaration(
         IP_ADDRESS_CLAIM,
         watches=(
-            Watch(IP_ADDRESS, _of_address, relevant=changed(is_deleting)),
-            Watch(IN_CLUSTER_IP_POOL, _of_pool(IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
-            Watch(GLOBAL_IN_CLUSTER_IP_POOL, _of_pool(GLOBAL_IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
-            Watch(CLUSTER, _of_cluster, relevant=changed(lambda cluster: cluster.spec.paused)),
+            Watch(IP_ADDRESS, _claims_of_address, relevant=changed(is_deleting)),
+            Watch(IN_CLUSTER_IP_POOL, _claims_of_pool(IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
+            Watch(GLOBAL_IN_CLUSTER_IP_POOL, _claims_of_pool(GLOBAL_IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
+            Watch(CLUSTER, _claims_of_cluster, relevant=changed(lambda cluster: cluster.spec.paused)),
         ),
         indexes=(ADDRESSES_OF, SAME_ADDRESS, WAITING, BY_CLUSTER),
     )
 
     def __init__(self, *, sees_all: bool = True) -> None:
-        """`sees_all` says whether addresses of all namespaces are known; without, pools for all are left alone."""
+        """`sees_all`: whether addresses of all namespaces are known; otherwise global pools are ignored."""
         self._sees_all = sees_all
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
@@ -167,7 +165,7 @@ class IpAddressClaimReconciler:
             return None
         cluster = cache.get(CLUSTER, key[0], name) if (name := cluster_of(claim)) else None
         address = cache.get(IP_ADDRESS, *key)
-        looks = address is None and not is_deleting(claim)
+        needs_address = address is None and not is_deleting(claim)
         return Observed(
             claim,
             where[0],
@@ -175,54 +173,53 @@ class IpAddressClaimReconciler:
             is_paused(claim, cluster_paused=cluster is not None and bool(cluster.spec.paused)),
             address,
             rivals=_rivals(cache, where, address),
-            asked=_asked(cache, where, address),
-            is_missing=cache.fact(missing(IP_ADDRESS.plural, claim), LOOK_AGAIN_S) if address is None else None,
-            used=_used(cache, where) if looks else frozenset(),
-            place=sum(1 for other in line(cache, where) if order(other) < order(claim)) if looks else 0,
+            api_rivals=_api_rivals(cache, where, address),
+            is_missing=cache.fact(missing(IP_ADDRESS.plural, claim), CHECK_INTERVAL_S) if address is None else None,
+            used=_used(cache, where) if needs_address else frozenset(),
+            place=sum(1 for other in queue(cache, where) if order(other) < order(claim)) if needs_address else 0,
         )
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         claim, pool = observed.claim, observed.pool
         if observed.is_paused:
-            return wait("Paused", "the claim or its Cluster is paused")
+            return wait("Paused", "The IPAddressClaim or its Cluster is paused.")
         if is_deleting(claim):
             return _release(observed, now)
         if not has_finalizer(claim, RELEASE_ADDRESS):
             return do(add_finalizer(IP_ADDRESS_CLAIM, claim, RELEASE_ADDRESS))
         reference = claim.spec.pool_ref
-        why = (
-            no_address_reason(pool, reference.kind) if pool is not None and not claim.status.address_ref.name else None
-        )
-        if why is not None:
-            return _waits(claim, "PoolNotConfirmed", why, now)
+        is_new = pool is not None and not claim.status.address_ref.name
+        reason = no_address_reason(pool, reference.kind) if pool is not None and is_new else None
+        if reason is not None:
+            return _waits(claim, "PoolNotConfirmed", reason, now)
         if observed.address is not None:
-            return _tell(observed, observed.address, now)
+            return _report(observed, observed.address, now)
         if claim.status.address_ref.name:
             return _lost(observed, now)
         if pool is None:
-            return _waits(claim, "PoolNotFound", f"{reference.kind} {reference.name} does not exist", now)
+            return _waits(claim, "PoolNotFound", f"{reference.kind} {reference.name} does not exist.", now)
         if is_deleting(pool) or has_paused_annotation(pool):
             state = "being deleted" if is_deleting(pool) else "paused"
-            return _waits(claim, "PoolNotReady", f"{reference.kind} {reference.name} is {state}", now)
+            return _waits(claim, "PoolNotReady", f"{reference.kind} {reference.name} is {state}.", now)
         return _allocate(observed, pool, now)
 
 
-def _asked(cache: Cache, key: PoolKey, address: IpAddress | None) -> Fact[tuple[str, ...]] | None:
+def _api_rivals(cache: Cache, key: PoolKey, address: IpAddress | None) -> Fact[tuple[str, ...]] | None:
     query = rivals_of(key, address) if address is not None else None
-    return None if query is None else cache.fact(query, ASK_AGAIN_S)
+    return None if query is None else cache.fact(query, RIVALS_AGE_S)
 
 
 def _rivals(cache: Cache, key: PoolKey, address: IpAddress | None) -> tuple[str, ...]:
     number = number_in(address) if address is not None else None
     if address is None or number is None:
         return ()
-    same = cache.indexed(SAME_ADDRESS, address_value(key, number))
-    return tuple("/".join(one.key) for one in same if one.key != address.key)
+    equal = cache.indexed(SAME_ADDRESS, address_value(key, number))
+    return tuple("/".join(other.key) for other in equal if other.key != address.key)
 
 
 def _used(cache: Cache, key: PoolKey) -> frozenset[int]:
-    found = (number_in(one) for one in cache.indexed(ADDRESSES_OF, index_value(key)))
-    return frozenset(number[1] for number in found if number is not None)
+    numbers = (number_in(address) for address in cache.indexed(ADDRESSES_OF, index_value(key)))
+    return frozenset(number[1] for number in numbers if number is not None)
 
 
 def _allocate(observed: Observed, pool: IpPool | GlobalIpPool, now: datetime) -> Decision:
@@ -233,13 +230,13 @@ def _allocate(observed: Observed, pool: IpPool | GlobalIpPool, now: datetime) ->
         return _waits(claim, "PoolInvalid", f"{reference.kind} {reference.name}: {error.message}", now)
     number = ranges.nth_free(observed.used, observed.place)
     if number is None:
-        before = f"; {observed.place} claims came earlier" if observed.place else ""
-        message = f"no address of {reference.kind} {reference.name} is free{before}"
+        earlier = f" {observed.place} earlier claims are waiting, too." if observed.place else ""
+        message = f"No address of {reference.kind} {reference.name} is free.{earlier}"
         return _waits(claim, "PoolExhausted", message, now)
-    return do(_made(observed, pool, text_of(ranges.version, number)))
+    return do(_address_creation(observed, pool, text_of(ranges.version, number)))
 
 
-def _made(observed: Observed, pool: IpPool | GlobalIpPool, address: str) -> Create:
+def _address_creation(observed: Observed, pool: IpPool | GlobalIpPool, address: str) -> Create:
     claim = observed.claim
     cluster = cluster_of(claim)
     in_cluster = {LABEL_CLUSTER_NAME: cluster} if cluster else {}
@@ -265,13 +262,13 @@ def _made(observed: Observed, pool: IpPool | GlobalIpPool, address: str) -> Crea
     return create(IP_ADDRESS, {"metadata": metadata, "spec": spec})
 
 
-def _tell(observed: Observed, address: IpAddress, now: datetime) -> Decision:
-    """Say which address was given, once it is sure that nobody else has it."""
+def _report(observed: Observed, address: IpAddress, now: datetime) -> Decision:
+    """Report the allocated address once the API has confirmed that no other IPAddress has it."""
     claim = observed.claim
     name = "/".join(address.key)
-    if not observed.is_ours:
+    if not observed.has_own_address:
         holder = f"claim {address.spec.claim_ref.name} of {address.spec.pool_ref.kind} {address.spec.pool_ref.name}"
-        return _waits(claim, "AddressTaken", f"IPAddress {name} is there and belongs to {holder}; delete it", now)
+        return _waits(claim, "AddressTaken", f"IPAddress {name} exists and belongs to {holder}. Delete it.", now)
     if claim.status.address_ref.name == address.metadata.name:
         settled = {"metadata": {"annotations": {ADDRESS_CONFLICT: None}}}
         return do(
@@ -283,12 +280,14 @@ def _tell(observed: Observed, address: IpAddress, now: datetime) -> Decision:
     where = pool_key(claim.metadata.namespace, claim.spec.pool_ref)
     query = rivals_of(where, address) if where is not None else None
     if query is None:
-        return _waits(claim, "AddressInvalid", f"IPAddress {name} says {address.spec.address!r}; delete the claim", now)
-    if observed.asked is None or observed.asked.value is None:
-        return wait("Verifying", f"whether {address.spec.address} was given once", needs=[Need(query, ASK_AGAIN_S)])
-    rivals = sorted({*observed.rivals, *observed.asked.value})
+        message = f"IPAddress {name}: {address.spec.address!r} is not a valid address. Delete the claim."
+        return _waits(claim, "AddressInvalid", message, now)
+    if observed.api_rivals is None or observed.api_rivals.value is None:
+        message = f"Checking that {address.spec.address} is allocated only once."
+        return wait("Verifying", message, needs=[Need(query, RIVALS_AGE_S)])
+    rivals = sorted({*observed.rivals, *observed.api_rivals.value})
     if rivals or claim.metadata.annotations.get(ADDRESS_CONFLICT) == address.metadata.uid:
-        return _yield(observed, address, rivals)
+        return _resolve_conflict(observed, address, rivals)
     given = IpAddressReference(name=address.metadata.name)
     owners = with_owner(address.metadata.owner_references, owner_reference(IP_ADDRESS_CLAIM, claim, controller=True))
     return do(
@@ -297,11 +296,13 @@ def _tell(observed: Observed, address: IpAddress, now: datetime) -> Decision:
     )
 
 
-def _yield(observed: Observed, address: IpAddress, rivals: Sequence[str]) -> Decision:
-    """Let the address go. It is written on the claim first, under its version: who meant to tell it cannot any more."""
+def _resolve_conflict(observed: Observed, address: IpAddress, rivals: Sequence[str]) -> Decision:
+    """Release the address. The release is recorded on the claim first, so that a concurrent writer fails on the
+    resourceVersion."""
     claim = observed.claim
     mark = {"metadata": {"annotations": {ADDRESS_CONFLICT: address.metadata.uid}}}
-    message = f"{address.spec.address} was given to {', '.join(rivals) or 'another'} as well; another one is given"
+    others = ", ".join(rivals) or "another claim"
+    message = f"Released {address.spec.address}: it was also allocated for {others}. Allocating another address."
     return do(
         patch(IP_ADDRESS_CLAIM, claim, mark, locked=True),
         emit(IP_ADDRESS_CLAIM, claim, reason="AddressConflict", message=message, warning=True),
@@ -311,12 +312,13 @@ def _yield(observed: Observed, address: IpAddress, rivals: Sequence[str]) -> Dec
 
 
 def _lost(observed: Observed, now: datetime) -> Decision:
-    """The address that was told is not in the cache: if it is gone, the claim is given another."""
+    """Allocate another address if the reported one, which is not in the cache, was deleted."""
     claim, name = observed.claim, observed.claim.status.address_ref.name
     query = missing(IP_ADDRESS.plural, claim)
     if observed.is_missing is None or not observed.is_missing.value:
-        return wait("Verifying", f"whether IPAddress {name} is gone", needs=[Need(query, LOOK_AGAIN_S)])
-    message = f"IPAddress {name} was deleted; another address is given"
+        message = f"Checking whether IPAddress {name} was deleted."
+        return wait("Verifying", message, needs=[Need(query, CHECK_INTERVAL_S)])
+    message = f"IPAddress {name} was deleted. Allocating another address."
     condition = Condition(type=READY, status="False", reason="AddressLost", message=message)
     return do(
         _status(claim, condition, now, given=IpAddressReference()),
@@ -325,20 +327,20 @@ def _lost(observed: Observed, now: datetime) -> Decision:
 
 
 def _release(observed: Observed, now: datetime) -> Decision:
-    """Take the address back, after the time for which it is to stay with nobody."""
+    """Release the address after the pool's grace period."""
     claim, address = observed.claim, observed.address
     if not has_finalizer(claim, RELEASE_ADDRESS):
         return DONE
-    gone = remove_finalizer(IP_ADDRESS_CLAIM, claim, RELEASE_ADDRESS)
-    if address is None or not observed.is_ours:
-        return do(gone)
+    unprotect = remove_finalizer(IP_ADDRESS_CLAIM, claim, RELEASE_ADDRESS)
+    if address is None or not observed.has_own_address:
+        return do(unprotect)
     grace_s = (observed.pool.spec.address_reuse_grace_period_seconds or 0) if observed.pool is not None else 0
     since = parse_rfc3339(claim.metadata.deletion_timestamp or "")
     left_s = (since + timedelta(seconds=grace_s) - now).total_seconds()
     if grace_s and left_s > 0:
-        message = f"{address.spec.address} is kept from others for {grace_s} s after its release"
+        message = f"{address.spec.address} cannot be allocated again for {grace_s} s after its release."
         return wait("GracePeriod", message, requeue_after_s=left_s)
-    return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS), delete(IP_ADDRESS, address), gone)
+    return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS), delete(IP_ADDRESS, address), unprotect)
 
 
 def _waits(claim: IpAddressClaim, reason: str, message: str, now: datetime) -> Decision:
@@ -349,8 +351,8 @@ def _waits(claim: IpAddressClaim, reason: str, message: str, now: datetime) -> D
 def _status(
     claim: IpAddressClaim, condition: Condition, now: datetime, *, given: IpAddressReference | None = None
 ) -> Any:
-    told = msgspec.structs.replace(condition, observed_generation=claim.metadata.generation)
-    changes: dict[str, Any] = {"conditions": set_condition(claim.status.conditions, told, now=now)}
+    current = msgspec.structs.replace(condition, observed_generation=claim.metadata.generation)
+    changes: dict[str, Any] = {"conditions": set_condition(claim.status.conditions, current, now=now)}
     if given is not None:
         changes["address_ref"] = given
     return status_change(IP_ADDRESS_CLAIM, claim, claim.status, msgspec.structs.replace(claim.status, **changes))

@@ -1,4 +1,4 @@
-"""The controllers of address pools, and what each may do with the API."""
+"""The controllers of address pools, and the permissions that each needs."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ PERMISSIONS: Final = Permissions(
 
 def create_controllers(runtime: Runtime) -> list[Controller]:
     """Create the system's controllers for a process."""
-    # The addresses of a pool for all namespaces are known only to a process that watches all of them.
+    # Only a process that watches all namespaces knows all addresses of a global pool.
     return controllers(runtime.api, runtime.api_of, sees_all=not runtime.namespace)
 
 
 def controllers(reader: Api, api_of: Callable[[str], Api | None], *, sees_all: bool = True) -> list[Controller]:
-    """The controllers.
+    """Create the controllers.
 
     Args:
         reader: the API under an identity that may list IPAddresses.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
-        sees_all: whether objects of all namespaces are seen; without, pools for all of them are left alone.
+        sees_all: whether objects of all namespaces are watched; otherwise global pools are ignored.
     """
     return [
         Controller(PoolReconciler(IN_CLUSTER_IP_POOL, POOL_NAME), api=api_of(POOL_NAME)),

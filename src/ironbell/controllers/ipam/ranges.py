@@ -1,4 +1,4 @@
-"""Which addresses a pool has, as ranges of numbers: a whole IPv6 network takes no more room than a single address.
+"""The addresses of a pool as ranges of numbers: an IPv6 network needs no more memory than a single address.
 
 Pure.
 
@@ -17,13 +17,13 @@ from ironbell.api.inclusteripam.pool import IpPoolSpec
 from ironbell.base.errors import IronbellError, Retry
 
 Range: TypeAlias = tuple[int, int]
-"""First and last number of addresses, both in it."""
+"""First and last number of the addresses, inclusive."""
 COUNT_LIMIT: Final = 2**63 - 1
-"""What is more is told as this: an IPv6 network has more addresses than a number in JSON can say."""
+"""Upper bound of reported numbers: an IPv6 network has more addresses than an integer in JSON can hold."""
 
 
 class AddressError(IronbellError):
-    """A text says no address, range or network."""
+    """A text is not a valid address, range or network."""
 
     reason = "InvalidAddress"
     retry = Retry.NEVER
@@ -31,7 +31,7 @@ class AddressError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Addresses of one family: disjoint ranges in ascending order; version 0 for none."""
+    """Addresses of one family: disjoint ranges in ascending order; version 0 if there are none."""
 
     version: int = 0
     parts: tuple[Range, ...] = ()
@@ -41,11 +41,11 @@ class Ranges:
 
     @property
     def count(self) -> int:
-        """How many addresses there are."""
+        """Number of addresses."""
         return sum(last - first + 1 for first, last in self.parts)
 
     def nth_free(self, used: Iterable[int], place: int) -> int | None:
-        """The address at this place (0 is the lowest) among those that are not used; None if there are too few."""
+        """Return the unused address at a position (0 is the lowest); None if there are too few."""
         taken = sorted(set(used))
         for first, last in self.parts:
             for start, end in _gaps(first, last, taken):
@@ -56,30 +56,30 @@ class Ranges:
 
 
 def number_of(text: str) -> tuple[int, int]:
-    """Version and number of an address.
+    """Return version and number of an address.
 
     Raises:
-        AddressError: it is none.
+        AddressError: the text is not a valid address.
     """
     try:
         if "%" in text:
             raise ValueError
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         raise AddressError(f"{text!r} is not a valid IP address") from None
-    return found.version, int(found)
+    return address.version, int(address)
 
 
 def text_of(version: int, number: int) -> str:
-    """An address in its usual form."""
+    """Return an address in its canonical form."""
     return str(ipaddress.IPv4Address(number) if version == 4 else ipaddress.IPv6Address(number))
 
 
 def parse(text: str) -> tuple[int, Range]:
-    """Version and range of an address, a range or a network.
+    """Return version and range of an address, a range or a network.
 
     Raises:
-        AddressError: it is none of them.
+        AddressError: the text is not valid.
     """
     problem = AddressError(f"{text!r} is not a valid IP, range, nor CIDR")
     try:
@@ -99,10 +99,10 @@ def parse(text: str) -> tuple[int, Range]:
 
 
 def ranges_of(spec: IpPoolSpec) -> Ranges:
-    """What a pool may give.
+    """Return the addresses that a pool can allocate.
 
     Raises:
-        AddressError: one of its texts says no address, or they are of two families.
+        AddressError: an address is not valid, or the addresses are of two families.
     """
     return _ranges_of(
         tuple(spec.addresses),
@@ -115,18 +115,18 @@ def ranges_of(spec: IpPoolSpec) -> Ranges:
 
 @lru_cache(maxsize=1024)
 def _ranges_of(
-    addresses: Sequence[str], excluded: Sequence[str], prefix: int, gateway: str, gives_reserved: bool
+    addresses: Sequence[str], excluded: Sequence[str], prefix: int, gateway: str, allocates_reserved: bool
 ) -> Ranges:
-    found = [parse(text) for text in addresses]
-    versions = {version for version, _ in found}
+    parsed = [parse(text) for text in addresses]
+    versions = {version for version, _ in parsed}
     if len(versions) > 1:
-        raise AddressError("spec.addresses are of both IP families; make a pool for each")
+        raise AddressError("spec.addresses are of both IP families; create a pool for each")
     if not versions:
         return Ranges()
     (version,) = versions
-    parts = _joined(part for _, part in found)
+    parts = _joined(part for _, part in parsed)
     without = [part for other, part in map(parse, excluded) if other == version]
-    if not gives_reserved:
+    if not allocates_reserved:
         low, high = network_of(version, parts[0][0], prefix)
         without += [(low, low), *([(high, high)] if version == 4 else [])]
     if gateway:
@@ -138,42 +138,42 @@ def _ranges_of(
 
 
 def network_of(version: int, number: int, prefix: int) -> Range:
-    """The network of an address.
+    """Return the network of an address.
 
     Raises:
         AddressError: the prefix is longer than an address.
     """
     bits = 32 if version == 4 else 128
     if not 0 <= prefix <= bits:
-        raise AddressError(f"prefix {prefix} is not between 0 and {bits}, as an IPv{version} network has it")
+        raise AddressError(f"prefix {prefix} is not valid: an IPv{version} network has a prefix from 0 to {bits}")
     size = 1 << (bits - prefix)
     low = number // size * size
     return low, low + size - 1
 
 
 def _joined(parts: Iterable[Range]) -> list[Range]:
-    found: list[Range] = []
+    joined: list[Range] = []
     for first, last in sorted(parts):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
         else:
-            found.append((first, last))
-    return found
+            joined.append((first, last))
+    return joined
 
 
-def _without(parts: Iterable[Range], gone: Range) -> Iterator[Range]:
+def _without(parts: Iterable[Range], excluded: Range) -> Iterator[Range]:
     for first, last in parts:
-        if gone[1] < first or gone[0] > last:
+        if excluded[1] < first or excluded[0] > last:
             yield first, last
             continue
-        if first < gone[0]:
-            yield first, gone[0] - 1
-        if gone[1] < last:
-            yield gone[1] + 1, last
+        if first < excluded[0]:
+            yield first, excluded[0] - 1
+        if excluded[1] < last:
+            yield excluded[1] + 1, last
 
 
 def _gaps(first: int, last: int, taken: Sequence[int]) -> Iterator[Range]:
-    """What is left of a range; `taken` is in ascending order."""
+    """Yield the unused parts of a range; `taken` is in ascending order."""
     start = first
     for number in taken:
         if number < start:

@@ -1,4 +1,4 @@
-"""What must be sure before an address is told or taken: questions to the API, not to a cache that may be behind."""
+"""Queries to the API before an address is reported or released, because the cache may be stale."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from ironbell.api.client import Api, ListOptions, NotFound, Selector
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.clusteripam.ipaddress import IpAddress
 from ironbell.api.meta import Resource
-from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS
-from ironbell.controllers.ipam.observed import PoolKey, address_value, number_in
+from ironbell.controllers.ipam.observed import LABEL_POOL_ADDRESS, PoolKey, address_value, number_in
 from ironbell.kube.decision import Query
 from ironbell.kube.reconciler import Resolvers
 
@@ -24,12 +23,12 @@ _LABEL_LENGTH: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class RivalsOf(Query[tuple[str, ...]]):
-    """Which other IPAddresses have the pool and address of this one. The uid tells it from a former one."""
+    """Query for other IPAddresses with the same pool and address. The UID identifies this one."""
 
     subject: ClassVar[str] = "the list of IPAddresses"
 
     namespace: str
-    """Where to look; empty for everywhere."""
+    """Namespace to search; empty for all."""
     label: str
     key: tuple[str, str]
     uid: str
@@ -37,28 +36,28 @@ class RivalsOf(Query[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Missing(Query[bool]):
-    """Whether there is no object of this kind (by its plural) and key."""
+    """Query for whether no object of this kind (by its plural) and key exists."""
 
     subject: ClassVar[str] = "the IPAddressClaim"
 
     plural: str
     key: tuple[str, str]
-    resolver: tuple[str, str]
-    """uid and resourceVersion of the object that asks: in another state, or for a successor, it is asked anew."""
+    requester: tuple[str, str]
+    """UID and resourceVersion of the object that needs the fact: after a change of the object the query is repeated."""
 
 
-def missing(plural: str, resolver: Resource) -> Missing:
-    """The question whether the object of this kind with the name of `resolver` is gone."""
-    return Missing(plural, resolver.key, (resolver.metadata.uid, resolver.metadata.resource_version))
+def missing(plural: str, requester: Resource) -> Missing:
+    """Return the query for whether an object of this kind with the name of `requester` is missing."""
+    return Missing(plural, requester.key, (requester.metadata.uid, requester.metadata.resource_version))
 
 
 def label_value(pool: PoolKey, number: tuple[int, int]) -> str:
-    """The label of an address of a pool."""
+    """Return the label of an address of a pool."""
     return hashlib.sha256(address_value(pool, number).encode()).hexdigest()[:_LABEL_LENGTH]
 
 
 def rivals_of(pool: PoolKey, address: IpAddress) -> RivalsOf | None:
-    """The question about an IPAddress; None if it says no address."""
+    """Return the query for the rivals of an IPAddress; None if its address is not valid."""
     number = number_in(address)
     if number is None:
         return None
@@ -75,34 +74,34 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 def resolvers(reader: Api) -> Resolvers:
-    """Who answers; `reader` may list IPAddresses."""
+    """Return the resolvers of the queries; `reader` may list IPAddresses."""
     return {RivalsOf: _rivals_resolver(reader), Missing: _missing_resolver(reader)}
 
 
 def _missing_resolver(reader: Api) -> Callable[[Missing], Awaitable[bool]]:
     collections = {kind.plural: kind.collection for kind in (IP_ADDRESS, IP_ADDRESS_CLAIM)}
 
-    async def ask(query: Missing) -> bool:
+    async def resolve(query: Missing) -> bool:
         try:
             await reader.get(collections[query.plural], *query.key)
         except NotFound:
             return True
         return False
 
-    return ask
+    return resolve
 
 
 def _rivals_resolver(reader: Api) -> Callable[[RivalsOf], Awaitable[tuple[str, ...]]]:
-    async def ask(query: RivalsOf) -> tuple[str, ...]:
-        found: list[tuple[str, str]] = []
+    async def resolve(query: RivalsOf) -> tuple[str, ...]:
+        keys: list[tuple[str, str]] = []
         selector = Selector(labels=f"{LABEL_POOL_ADDRESS}={query.label}")
         token = ""
         while True:
             page = await reader.list(IP_ADDRESS.collection, query.namespace, ListOptions(selector, _PAGE, token))
             listed = (msgspec.json.decode(body, type=_Listed).metadata for body in page.items)
-            found += [(one.namespace, one.name) for one in listed]
+            keys += [(metadata.namespace, metadata.name) for metadata in listed]
             token = page.continue_token
             if not token:
-                return tuple("/".join(key) for key in sorted(found) if key != query.key)
+                return tuple("/".join(key) for key in sorted(keys) if key != query.key)
 
-    return ask
+    return resolve

@@ -11,7 +11,7 @@ _CONTROLLERS: Final = "ironbell.controllers.ipam.controllers"
 SYSTEMS: Final = (
     System(
         "ipam",
-        "InClusterIPPools: addresses for IPAddressClaims, and for Hardware that has none.",
+        "InClusterIPPools: addresses for IPAddressClaims, and for Hardware without an address.",
         (Lazy("ironbell.api.inclusteripam", "KINDS"),),
         Lazy(_CONTROLLERS, "PERMISSIONS"),
         Lazy(_CONTROLLERS, "create_controllers"),

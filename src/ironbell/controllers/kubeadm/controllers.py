@@ -1,4 +1,4 @@
-"""The controllers of the kubeadm bootstrap and control plane providers, and what each may do with the API."""
+"""The controllers of the kubeadm bootstrap and control plane providers, and the permissions that each needs."""
 
 from __future__ import annotations
 
@@ -98,15 +98,15 @@ def bootstrap_controllers(
     *,
     lifetime: Lifetime | None = None,
 ) -> list[Controller]:
-    """The bootstrap provider (CABPK).
+    """Create the controllers of the bootstrap provider (CABPK).
 
     Args:
         workloads: the connections to workload clusters.
-        api: the manager's API, for those without an identity of their own.
-        clock: for how long tokens live.
-        randomness: for tokens.
+        api: the manager's API, for controllers without their own identity.
+        clock: the clock for the lifetime of tokens.
+        randomness: the source of tokens.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
-        lifetime: how long tokens live, if not 15 minutes.
+        lifetime: the lifetime of tokens; 15 minutes by default.
     """
     reconciler = KubeadmConfigReconciler(lifetime)
     own = api_of(reconciler.name)
@@ -129,13 +129,13 @@ def control_plane_controllers(
     clock: Clock,
     api_of: Callable[[str], Api | None],
 ) -> list[Controller]:
-    """The control plane provider (CACPK).
+    """Create the controllers of the control plane provider (CACPK).
 
     Args:
         workloads: the connections to workload clusters.
         etcd: connects to the etcd members of workload clusters.
-        api: the manager's API, for those without an identity of their own.
-        clock: for how long certificates are valid.
+        api: the manager's API, for controllers without their own identity.
+        clock: the clock for the validity of certificates.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
     """
     reconciler = ControlPlaneReconciler()

@@ -18,7 +18,7 @@ _VERSION: Final = "v1.14.2"
 SYSTEMS: Final = (
     System(
         "kubeadm-bootstrap",
-        "KubeadmConfigs: what machines run at their first boot to become nodes.",
+        "KubeadmConfigs: the bootstrap data that turn machines into nodes at their first boot.",
         (Lazy("ironbell.api.bootstrap", "KINDS"),),
         Lazy(_CONTROLLERS, "BOOTSTRAP"),
         Lazy(_CONTROLLERS, "create_bootstrap_controllers"),
@@ -33,7 +33,7 @@ SYSTEMS: Final = (
             Option(
                 "--bootstrap-token-ttl",
                 "token_ttl_s",
-                "kubeadm-bootstrap: life of a join token that nobody renews.",
+                "kubeadm-bootstrap: lifetime of a join token without renewal.",
                 type="seconds",
                 default="15m",
                 show_default=True,

@@ -15,7 +15,7 @@ from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.contract.causes import Weight
 from ironbell.controllers.ipam.hardware import claim_name, pool_reference
-from ironbell.controllers.ipam.names import ADDRESS_POOL
+from ironbell.controllers.ipam.observed import ADDRESS_POOL
 from ironbell.operations.why.advice import Advice
 from ironbell.operations.why.model import Finding, Object, Query, Ref
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, ref_of, since

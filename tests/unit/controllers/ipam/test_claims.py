@@ -59,7 +59,7 @@ def test_a_deleted_claim_gives_its_address_back_and_who_waits_gets_it() -> None:
     world.settle(CLAIMS)
     add_claim(world, "second")
     world.settle(CLAIMS)
-    assert said(world, "second") == ("PoolExhausted", "no address of InClusterIPPool pool is free")
+    assert said(world, "second") == ("PoolExhausted", "No address of InClusterIPPool pool is free.")
     world.remove(IP_ADDRESS_CLAIM, world.require(IP_ADDRESS_CLAIM, "default", "first"))
     end = crash_check(CLAIMS, world)
     assert given(end) == {"default/second": "192.0.2.10"}

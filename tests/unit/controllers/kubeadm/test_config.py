@@ -91,7 +91,10 @@ def test_a_config_without_owner_or_cluster_waits_and_writes_nothing(world: World
     decision = world.decide(RECONCILER, (SITE, "w1"))
     assert decision is not None
     assert decision.waiting is not None
-    assert (decision.waiting.reason, decision.waiting.message) == ("WaitingForCluster", "Cluster site/one is not there")
+    assert (decision.waiting.reason, decision.waiting.message) == (
+        "WaitingForCluster",
+        "Cluster site/one does not exist.",
+    )
     settle(world)
     assert world.api.version == before
 
@@ -228,7 +231,7 @@ def test_with_a_control_plane_object_its_certificates_are_waited_for(world: Worl
     add_pairs(world, Purpose.CLUSTER_CA)
     add_machine(world, "cp1", control_plane=True)
     settle(world)
-    message = "Waiting for Secrets one-etcd, one-proxy, one-sa: they come with the control plane"
+    message = "Waiting for Secrets one-etcd, one-proxy, one-sa: the control plane's controller creates them"
     assert said(world, "cp1")["CertificatesAvailable"] == ("False", "NotAvailable", message)
     add_pairs(world, Purpose.ETCD_CA, Purpose.FRONT_PROXY_CA, Purpose.SERVICE_ACCOUNT)
     settle(world)
@@ -440,7 +443,9 @@ def test_data_that_no_secret_can_hold_are_refused(world: World) -> None:
     file = {"path": "/etc/x", "contentFrom": {"secret": {"name": "files", "key": "x"}}}
     add_machine(world, "w1", spec={"files": [file]})
     try_in_vain(world)
-    assert said(world, "w1")["DataSecretAvailable"][2].endswith("a Secret holds 1048512 of them: shorten spec.files")
+    assert said(world, "w1")["DataSecretAvailable"][2].endswith(
+        "but a Secret holds at most 1048512. Shorten spec.files."
+    )
 
 
 def test_workers_may_try_to_join_more_than_once(world: World) -> None:
@@ -470,7 +475,7 @@ def test_a_number_of_attempts_that_makes_no_sense_is_refused(world: World, attem
     annotations = {"ironbell.dev/join-attempts": attempts}
     world.change(KUBEADM_CONFIG, config(world, "w1"), {"metadata": {"annotations": annotations}})
     try_in_vain(world)
-    message = f"annotation ironbell.dev/join-attempts {attempts!r} is no number from 1 to 10"
+    message = f"annotation ironbell.dev/join-attempts {attempts!r} is not a number from 1 to 10"
     assert said(world, "w1")["DataSecretAvailable"][2] == message
 
 
@@ -528,7 +533,7 @@ def test_a_secret_of_something_else_is_left_alone(world: World) -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "u", "controller": True}
     world.change(SECRET, world.require(SECRET, SITE, "w1"), {"metadata": {"ownerReferences": [owner]}})
     try_in_vain(world)
-    assert said(world, "w1")["DataSecretAvailable"][2].startswith("Secret w1 belongs to something else")
+    assert said(world, "w1")["DataSecretAvailable"][2].startswith("Secret w1 belongs to another object")
     assert "SecretOfAnother" in {event.reason for event in world.emitted}
 
 

@@ -99,7 +99,7 @@ def test_mounts_name_filesystems_by_their_label() -> None:
 def test_base_64_may_hold_any_bytes() -> None:
     source = made(WriteFile("/etc/a", "/wD+", encoding="base64"))["storage"]["files"][0]["contents"]["source"]
     assert unquote_to_bytes(source.removeprefix("data:,")) == b"\xff\x00\xfe"
-    with pytest.raises(IgnitionError, match=r"spec.files\[0\].content is no base 64"):
+    with pytest.raises(IgnitionError, match=r"spec.files\[0\].content is not valid base64"):
         made(WriteFile("/etc/a", "a", encoding="base64"))
 
 
@@ -119,16 +119,16 @@ def test_unknown_fields_are_left_out_unless_it_is_strict() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is no YAML"),
-        ("[]", "additionalConfig is no object"),
-        ("storage: {files: {}}", "storage.files is no list"),
-        ("storage: {files: [{path: [a]}]}", r"storage.files\[0\].path is no text"),
-        ("storage: {files: [{path: /a, mode: x}]}", r"files\[0\].mode is no whole number"),
+        ("{", "is not valid YAML"),
+        ("[]", "additionalConfig is not an object"),
+        ("storage: {files: {}}", "storage.files is not a list"),
+        ("storage: {files: [{path: [a]}]}", r"storage.files\[0\].path is not text"),
+        ("storage: {files: [{path: /a, mode: x}]}", r"files\[0\].mode is not an integer"),
         ("systemd: {units: [{name: a, enabled: 1}]}", r"units\[0\].enabled is neither true nor false"),
         ("storage: {files: [{path: /a, contents: {local: b}}]}", "contents.local names a file of another machine"),
         ("storage: {files: [{path: /a, contents: {inline: b, remote: {url: c}}}]}", "has both inline and remote"),
-        ("storage: {disks: [{device: /a, partitions: [{size: 1000B}]}]}", "is no whole number of MiB"),
-        ("storage: {disks: [{device: /a, partitions: [{size: much}]}]}", "'much' is no size such as 512MiB"),
+        ("storage: {disks: [{device: /a, partitions: [{size: 1000B}]}]}", "is not a whole number of MiB"),
+        ("storage: {disks: [{device: /a, partitions: [{size: much}]}]}", "'much' is not a size such as 512MiB"),
         ("etcd: {version: 3.0.0}", "section etcd is not supported; write its units under systemd"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.controllers.kubeadm.config.rendering.retries import repeated
+from ironbell.controllers.kubeadm.config.rendering.userdata import repeated
 
 KUBEADM = """#!/bin/sh
 echo "$*" >> calls

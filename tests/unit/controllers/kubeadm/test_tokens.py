@@ -225,7 +225,7 @@ def test_a_pool_gets_another_token_when_half_of_the_time_is_over() -> None:
 )
 def test_lifetime(state: TokenState, short: bool, past_half: bool) -> None:
     lifetime = Lifetime()
-    assert lifetime.look_every_s == 300
+    assert lifetime.check_interval_s == 300
     assert lifetime.is_short(state, NOW) is short
     assert lifetime.is_past_half(state, NOW) is past_half
 
@@ -246,7 +246,7 @@ def test_what_is_no_token_is_refused(token: str) -> None:
 
 
 def test_an_expiration_that_is_no_time_is_refused() -> None:
-    with pytest.raises(TokenError, match="expiration that is no time"):
+    with pytest.raises(TokenError, match=r"expiration in the bootstrap token.s Secret is not a valid time"):
         tokens.state_of({"expiration": b"soon"})
     assert tokens.state_of({"expiration": b"2026-01-01T00:00:00Z"}).expires == datetime.fromisoformat(
         "2026-01-01T00:00:00Z"

@@ -1,1 +1,1 @@
-"""What is filled in and what is refused when objects of this group are written, over plain data."""
+"""Admission of kubeadm's objects: defaults and validation, over plain data."""

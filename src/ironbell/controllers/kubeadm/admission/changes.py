@@ -1,7 +1,7 @@
-"""Which fields of a KubeadmControlPlane may change once it is there.
+"""The fields of a KubeadmControlPlane that may change after its creation.
 
-What may not would ask for another cluster: where certificates lie, the endpoint, how long the authority lasts. Allowed
-paths are those of upstream; `*` stands for everything below.
+A change of the other fields would require a new cluster: the folder of certificates, the endpoint, the lifetime of the
+authority. The allowed paths are upstream's; `*` means everything below.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/webhooks/admission/kubeadmcontrolplane.go (ValidateUpdate).
 """
@@ -22,7 +22,7 @@ _MACHINE: Final = ("spec", "machineTemplate")
 
 
 def _below(prefix: Sequence[str], *names: str) -> list[tuple[str, ...]]:
-    """Each of these fields, and all that is in it."""
+    """Return the paths of these fields, and of everything below them."""
     return [path for name in names for path in ((*prefix, name), (*prefix, name, "*"))]
 
 
@@ -47,15 +47,15 @@ ALLOWED: Final[Sequence[tuple[str, ...]]] = (
 )
 
 
-def refused_changes(old: Fields, new: Fields) -> Iterator[tuple[str, ...]]:
-    """Paths that change and must not."""
+def rejected_changes(old: Fields, new: Fields) -> Iterator[tuple[str, ...]]:
+    """Yield the paths that change although they must not."""
     for path in sorted(_changed((), diff(_watched(old), _watched(new)))):
         if not any(_matches(allowed, path) for allowed in ALLOWED):
             yield path
 
 
 def _watched(obj: Fields) -> Fields:
-    """The object without its status, which has a subresource of its own, and without what is empty."""
+    """Return the object without its status, which is a subresource, and without empty fields."""
     return {name: _filled(value) for name, value in obj.items() if name in ("metadata", "spec")}
 
 

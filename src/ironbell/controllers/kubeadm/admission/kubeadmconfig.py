@@ -1,4 +1,4 @@
-"""KubeadmConfigs and their templates as they are written.
+"""Admission of KubeadmConfigs and their templates.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/webhooks/admission/{kubeadmconfig,kubeadmconfigtemplate}.go.
 """
@@ -13,18 +13,17 @@ from ironbell.api.cluster.names import ANNOTATION_TOPOLOGY_DRY_RUN
 from ironbell.contract.admission import Admission, FieldProblem, unchanged
 from ironbell.contract.fields import at
 from ironbell.contract.system import KindAdmission
-from ironbell.controllers.kubeadm.admission.metadata import metadata_problems
-from ironbell.controllers.kubeadm.admission.spec import spec_problems, with_previous_defaults
+from ironbell.controllers.kubeadm.admission.spec import metadata_problems, spec_problems, with_previous_defaults
 from ironbell.kube.decision import Fields
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a KubeadmConfig."""
+    """Return the problems of a KubeadmConfig."""
     return list(spec_problems(new.get("spec") or {}, "spec"))
 
 
 def default_template(new: Fields, old: Fields | None) -> Fields:
-    """A template; what a topology compares gets the defaults of older versions."""
+    """Return the template; for the comparisons of a topology it gets the defaults of older versions."""
     if ANNOTATION_TOPOLOGY_DRY_RUN not in (at(new, "metadata", "annotations") or {}):
         return new
     template = at(new, "spec", "template") or {}
@@ -33,7 +32,7 @@ def default_template(new: Fields, old: Fields | None) -> Fields:
 
 
 def validate_template(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a KubeadmConfigTemplate."""
+    """Return the problems of a KubeadmConfigTemplate."""
     path = "spec.template"
     problems = list(spec_problems(at(new, "spec", "template", "spec") or {}, f"{path}.spec"))
     return [*problems, *metadata_problems(at(new, "spec", "template", "metadata"), f"{path}.metadata")]

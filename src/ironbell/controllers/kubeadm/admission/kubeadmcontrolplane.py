@@ -1,4 +1,4 @@
-"""KubeadmControlPlanes and their templates as they are written.
+"""Admission of KubeadmControlPlanes and their templates.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/webhooks/admission/{kubeadmcontrolplane,
 kubeadmcontrolplane_scale,kubeadmcontrolplanetemplate}.go.
@@ -20,11 +20,14 @@ from ironbell.contract.clusters.versions import VersionError, find_version, pars
 from ironbell.contract.fields import at
 from ironbell.contract.pki import AUTHORITY_DAYS
 from ironbell.contract.system import KindAdmission
-from ironbell.controllers.kubeadm.admission.changes import refused_changes
-from ironbell.controllers.kubeadm.admission.metadata import metadata_problems
-from ironbell.controllers.kubeadm.admission.spec import spec_problems, with_previous_defaults
-from ironbell.controllers.kubeadm.controlplane.workload.addons import ImageError, tag_version
-from ironbell.controllers.kubeadm.controlplane.workload.corefile import CorefileError, check_migration
+from ironbell.controllers.kubeadm.admission.changes import rejected_changes
+from ironbell.controllers.kubeadm.admission.spec import metadata_problems, spec_problems, with_previous_defaults
+from ironbell.controllers.kubeadm.controlplane.workload.addons import (
+    CorefileError,
+    ImageError,
+    check_migration,
+    tag_version,
+)
 from ironbell.kube.decision import Fields
 
 _CLUSTER: Final = "kubeadmConfigSpec.clusterConfiguration"
@@ -34,7 +37,7 @@ _ROLLING: Final = "RollingUpdate"
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A control plane with one Machine, a version with its `v`, and a rolling update with one Machine more."""
+    """Fill in one replica, the `v` of the version, and a rolling update with one additional Machine."""
     spec = dict(new.get("spec") or {})
     if spec.get("replicas") is None:
         spec["replicas"] = 1
@@ -50,15 +53,15 @@ def default(new: Fields, old: Fields | None) -> Fields:
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a control plane, or with changing it so."""
+    """Return the problems of a control plane, or of its change."""
     spec: Fields = new.get("spec") or {}
     problems = list(_spec_problems(spec))
     if old is not None:
-        problems += [forbidden(".".join(path), "cannot be modified") for path in refused_changes(old, new)]
+        problems += [forbidden(".".join(path), "cannot be modified") for path in rejected_changes(old, new)]
         problems += _version_problems(old, new)
-    before = None if old is None else at(old, "spec", "kubeadmConfigSpec", "clusterConfiguration") or {}
+    old_cluster = None if old is None else at(old, "spec", "kubeadmConfigSpec", "clusterConfiguration") or {}
     problems += _cluster_problems(
-        before, at(spec, "kubeadmConfigSpec", "clusterConfiguration") or {}, f"spec.{_CLUSTER}"
+        old_cluster, at(spec, "kubeadmConfigSpec", "clusterConfiguration") or {}, f"spec.{_CLUSTER}"
     )
     if old is not None:
         problems += _coredns_problems(old, new)
@@ -67,12 +70,12 @@ def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
 
 
 def validate_template(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a KubeadmControlPlaneTemplate; its spec never changes."""
+    """Return the problems of a KubeadmControlPlaneTemplate; its spec never changes."""
     spec: Fields = at(new, "spec", "template", "spec") or {}
     path = "spec.template.spec"
     if old is not None:
-        before: Fields = at(old, "spec", "template", "spec") or {}
-        if _comparable(before) != _comparable(spec):
+        old_spec: Fields = at(old, "spec", "template", "spec") or {}
+        if _comparable(old_spec) != _comparable(spec):
             message = (
                 "KubeadmControlPlaneTemplate spec.template.spec field is immutable. Please create new resource instead."
             )
@@ -92,7 +95,7 @@ def validate_template(new: Fields, old: Fields | None) -> list[FieldProblem]:
 
 
 def _comparable(spec: Fields) -> Fields:
-    """With the defaults of older versions, so that what they wrote can be applied again without them."""
+    """Return the spec with the defaults of older versions, so that a manifest without them can be applied again."""
     rollout = spec.get("rollout") or {}
     strategy = rollout.get("strategy") or {"type": _ROLLING, "rollingUpdate": {"maxSurge": 1}}
     config = with_previous_defaults(spec.get("kubeadmConfigSpec") or {})
@@ -154,10 +157,10 @@ def _validity_problems(spec: Fields, path: str) -> Iterator[FieldProblem]:
     elif not authority and days > AUTHORITY_DAYS:
         rule = f"must be less than or equal to the default value of caCertificateValidityPeriodDays ({AUTHORITY_DAYS})"
         yield invalid(where, days, rule)
-    before = at(spec, "rollout", "before", "certificatesExpiryDays")
-    if before and before >= days:
+    expiry = at(spec, "rollout", "before", "certificatesExpiryDays")
+    if expiry and expiry >= days:
         rule = f"must be less than certificateValidityPeriodDays ({days})"
-        yield invalid(f"{path}.rollout.before.certificatesExpiryDays", before, rule)
+        yield invalid(f"{path}.rollout.before.certificatesExpiryDays", expiry, rule)
 
 
 def _naming_problems(template: Any, path: str) -> Iterator[FieldProblem]:
@@ -197,30 +200,30 @@ def _cluster_problems(old: Fields | None, new: Fields, path: str) -> Iterator[Fi
 
 
 def _version_problems(old: Fields, new: Fields) -> Iterator[FieldProblem]:
-    """One minor version at a time; a downgrade is not refused here, as upstream."""
-    before, after = (str(at(obj, "spec", "version") or "") for obj in (old, new))
-    current, wanted = find_version(before), find_version(after)
-    if current is None or wanted is None:
+    """Yield a problem if the update skips a minor version. As upstream, this does not reject a downgrade."""
+    old_version, new_version = (str(at(obj, "spec", "version") or "") for obj in (old, new))
+    current, desired = find_version(old_version), find_version(new_version)
+    if current is None or desired is None:
         return
-    if (wanted.major, wanted.minor) >= (current.major, current.minor + 2):
-        yield forbidden("spec.version", f"cannot update Kubernetes version from {before} to {after}")
+    if (desired.major, desired.minor) >= (current.major, current.minor + 2):
+        yield forbidden("spec.version", f"cannot update Kubernetes version from {old_version} to {new_version}")
 
 
 def _coredns_problems(old: Fields, new: Fields) -> Iterator[FieldProblem]:
     path = ("spec", *_CLUSTER.split("."), "dns", "imageTag")
-    before, after = (str(at(obj, *path) or "") for obj in (old, new))
-    if not before or not after or ANNOTATION_SKIP_COREDNS in (at(new, "metadata", "annotations") or {}):
+    old_tag, new_tag = (str(at(obj, *path) or "") for obj in (old, new))
+    if not old_tag or not new_tag or ANNOTATION_SKIP_COREDNS in (at(new, "metadata", "annotations") or {}):
         return
     try:
-        current, wanted = tag_version(before), tag_version(after)
-        if wanted < current:
+        current, desired = tag_version(old_tag), tag_version(new_tag)
+        if desired < current:
             raise CorefileError("CoreDNS can only be raised")
-        check_migration(current, wanted)
+        check_migration(current, desired)
     except ImageError:
-        # said of the new one already; of the old one nothing can be said
+        # a bad new tag is reported above, and a bad old one cannot be compared
         return
     except CorefileError as error:
-        yield forbidden(".".join(path), f"cannot migrate CoreDNS up to '{after}' from '{before}': {error.message}")
+        yield forbidden(".".join(path), f"cannot migrate CoreDNS up to '{new_tag}' from '{old_tag}': {error.message}")
 
 
 ADMISSIONS: Final = (

@@ -1,17 +1,20 @@
-"""A KubeadmConfig's spec as it is written: by itself, in templates, and in control planes.
+"""Validation of a KubeadmConfig's spec, on its own, in templates, and in control planes; and of templates' metadata.
 
-Contents of files and passwords never appear in what is said of them; upstream's messages hold them.
+Contents of files and passwords never appear in messages; upstream's messages contain them.
 
-Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/webhooks/admission/kubeadmconfig.go.
+Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/webhooks/admission/kubeadmconfig.go, api/core/v1beta2/
+common_types.go (ObjectMeta.Validate); kubernetes/apimachinery: pkg/util/validation/validation.go,
+pkg/api/validation/objectmeta.go.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from ironbell.contract.admission import FieldProblem, forbidden, invalid, required
-from ironbell.contract.fields import at
+from ironbell.contract.fields import at, map_at
 from ironbell.controllers.kubeadm.config.rendering.files import EXEC_API
 from ironbell.controllers.kubeadm.config.rendering.render import CLOUD_CONFIG, IGNITION
 from ironbell.kube.decision import Fields
@@ -21,7 +24,7 @@ _SOURCES: Final = (("files", "content", "contentFrom", "file"), ("users", "passw
 
 
 def spec_problems(spec: Fields, path: str, *, is_control_plane: bool = False) -> Iterator[FieldProblem]:
-    """What is wrong with a spec; in a control plane some fields must say the same twice."""
+    """Yield the problems of a spec; in a control plane some timeouts must be set to the same value twice."""
     yield from _source_problems(spec, path)
     yield from _path_problems(spec, path)
     yield from _ignition_problems(spec, path)
@@ -35,7 +38,7 @@ def spec_problems(spec: Fields, path: str, *, is_control_plane: bool = False) ->
 
 
 def with_previous_defaults(spec: Fields) -> Fields:
-    """The spec with what older versions filled in: for comparisons only, so that its absence changes nothing."""
+    """Return the spec with the defaults of older versions, for comparisons with specs that lack them."""
     spec = {**spec, "format": spec.get("format") or CLOUD_CONFIG}
     for name in ("initConfiguration", "joinConfiguration"):
         configuration = spec.get(name) or {}
@@ -59,14 +62,14 @@ def _items(spec: Fields, *path: str) -> Iterator[tuple[int, Any]]:
 
 
 def _source_problems(spec: Fields, path: str) -> Iterator[FieldProblem]:
-    for section, value, reference, what in _SOURCES:
+    for section, value, reference, noun in _SOURCES:
         for number, item in _items(spec, section):
             if not at(item, reference):
                 continue
             where = f"{path}.{section}[{number}]"
             if at(item, value):
                 named = at(item, "path") or at(item, "name") or ""
-                yield invalid(where, named, f"only one of {value} or {reference} may be specified for a single {what}")
+                yield invalid(where, named, f"only one of {value} or {reference} may be specified for a single {noun}")
             for key in ("name", "key"):
                 if not at(item, reference, "secret", key):
                     yield required(
@@ -127,3 +130,27 @@ def _timeout_problems(spec: Fields, path: str) -> Iterator[FieldProblem]:
         )
         for place, value in zip(places, (init, join), strict=True):
             yield invalid(f"{path}.{place}.timeouts.{name}", value, detail)
+
+
+_WORD: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DNS: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
+_KEY: Final = re.compile(rf"(?:(?=.{{1,253}}/){_DNS}/)?{_WORD}")
+_VALUE: Final = re.compile(rf"(?:{_WORD})?")
+_KEY_RULE: Final = "must be [PREFIX/]NAME: a DNS name, and up to 63 letters, digits, '-', '_' and '.'"
+_VALUE_RULE: Final = "must be up to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+_ANNOTATIONS_BYTES: Final = 256 * 1024
+
+
+def metadata_problems(metadata: Any, path: str) -> Iterator[FieldProblem]:
+    """Yield the problems of a template's labels and annotations, which the objects created from it get."""
+    for key, value in sorted(map_at(metadata, "labels").items()):
+        if not _KEY.fullmatch(key):
+            yield invalid(f"{path}.labels", key, _KEY_RULE)
+        if not _VALUE.fullmatch(str(value)):
+            yield invalid(f"{path}.labels", value, _VALUE_RULE)
+    annotations = map_at(metadata, "annotations")
+    for key in sorted(annotations):
+        if not _KEY.fullmatch(key.lower()):
+            yield invalid(f"{path}.annotations", key, _KEY_RULE)
+    if sum(len(key) + len(str(value)) for key, value in annotations.items()) > _ANNOTATIONS_BYTES:
+        yield invalid(f"{path}.annotations", "", f"must have at most {_ANNOTATIONS_BYTES} bytes")

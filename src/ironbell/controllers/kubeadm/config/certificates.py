@@ -1,4 +1,4 @@
-"""Which key pairs a control plane's machine carries, and where kubeadm looks for them.
+"""The key pairs of a control plane's machine, and the paths at which kubeadm reads them.
 
 Source: kubernetes-sigs/cluster-api: util/secret/certificates.go; kubernetes/kubernetes:
 cmd/kubeadm/app/constants/constants.go for the file names.
@@ -22,17 +22,17 @@ _OWNER: Final = "root:root"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A key pair and its files on the host."""
+    """A key pair and the paths of its files on the host."""
 
     purpose: Purpose
     certificate: str
     key: str
     is_external: bool = False
-    """Supplied by the user, who may keep the key of an etcd authority."""
+    """Whether the user supplies it; the user may keep the key of an etcd authority."""
 
 
 def places(cluster_configuration: Spec) -> Sequence[Place]:
-    """What a control plane's machine carries, in the order in which it is written."""
+    """Return the key pairs of a control plane's machine, in the order in which they are written."""
     folder = cluster_configuration.get("certificatesDir") or DEFAULT_FOLDER
     external: Spec = cluster_configuration.get("etcd", {}).get("external") or {}
 
@@ -55,13 +55,13 @@ def places(cluster_configuration: Spec) -> Sequence[Place]:
 
 
 def certificate_files(places: Sequence[Place], pairs: Mapping[Purpose, KeyPair]) -> Iterator[WriteFile]:
-    """The files of those key pairs that are there."""
+    """Yield the files of the existing key pairs."""
     for place in places:
         pair = pairs.get(place.purpose)
         if pair is None:
             continue
         if pair.certificate:
             yield WriteFile(place.certificate, pair.certificate.decode(), owner=_OWNER, permissions="0640")
-        # the key of an external etcd's authority has no place there; upstream writes a file without a path
+        # the key of an external etcd's authority has no path; upstream writes a file without a path
         if pair.key and place.key:
             yield WriteFile(place.key, pair.key.decode(), owner=_OWNER, permissions="0600")

@@ -1,7 +1,7 @@
-"""What the KubeadmConfig controller has done outside its decisions: arguments of its effects, without any secret.
+"""Arguments of the KubeadmConfig controller's effects, without any secret.
 
-Every one of them may be repeated: what is made is stored under a name or in a field that is claimed by its write, and
-what was stored is used from then on.
+Every effect may be repeated: its result is stored under a name or in a field that the first write claims, and the
+stored result is used from then on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts
 from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.workload.clusterkey import ClusterKey
 
-MAKE_CERTIFICATES: Final = "make-certificates"
+CREATE_CERTIFICATES: Final = "make-certificates"
 DISCOVER: Final = "decide-discovery"
 KEEP_TOKEN: Final = "keep-bootstrap-token"  # noqa: S105 - a name
 RENDER: Final = "render-bootstrap-data"
@@ -23,7 +23,7 @@ KEEP_TOKEN_TIMEOUT_S: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """A KubeadmConfig, and not a later one of the same name."""
+    """Identity of a KubeadmConfig, to tell it apart from a later one of the same name."""
 
     namespace: str
     name: str
@@ -31,8 +31,8 @@ class ConfigKey:
 
 
 @dataclass(frozen=True, slots=True)
-class MakeCertificates:
-    """Make those key pairs of a cluster without a control plane object that are not there."""
+class CreateCertificates:
+    """Create the missing key pairs of a cluster without a control plane object."""
 
     config: ConfigKey
     cluster: ClusterKey
@@ -43,40 +43,40 @@ class MakeCertificates:
 
 @dataclass(frozen=True, slots=True)
 class Discover:
-    """Write into the spec how the machine finds its cluster."""
+    """Write the discovery of the cluster into the spec."""
 
     config: ConfigKey
     cluster: ClusterKey
     endpoint: str
-    """`host:port`; empty where the spec gives the address."""
+    """`host:port`; empty if the spec has the address."""
     role: Role
     new_token: bool = False
-    """Make another token in place of the one there."""
+    """Whether to replace the existing token."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepToken:
-    """Have the workload cluster accept the spec's token for its time to live."""
+    """Make the workload cluster accept the spec's token for its lifetime."""
 
     config: ConfigKey
     cluster: ClusterKey
     is_new: bool = False
-    """The cluster does not know it yet, as far as is known: there is nothing to read first."""
+    """Whether the token's Secret is expected not to exist, so that it need not be read first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Render:
-    """Make the data and store them."""
+    """Render the data and store them."""
 
     config: ConfigKey
     cluster: ClusterKey
     role: Role
     machine: str
-    """Name of the Machine, which is what the init lock is held by."""
+    """Name of the Machine, which the init lock records as its holder."""
     version: str
     facts: ClusterFacts
     control_plane_version: str = ""
-    takes_lock: bool = False
-    """Whether the init lock is still to be taken, by the write before that of the data."""
+    acquires_lock: bool = False
+    """Whether the write before that of the data acquires the init lock."""
     again: bool = False
-    """Whether the data were made before: a MachinePool's, for another token."""
+    """Whether the data were rendered before: a MachinePool's, for another token."""

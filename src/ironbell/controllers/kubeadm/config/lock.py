@@ -1,8 +1,8 @@
-"""The init lock: one machine of a cluster runs `kubeadm init`.
+"""The init lock: only one machine of a cluster runs `kubeadm init`.
 
-The lock is a ConfigMap whose creation is the claim. It is taken when the machine's data are ready to be stored, so
-that a machine whose data cannot be made never keeps others from starting, and is given back when the control plane is
-initialised, or when the Machine that holds it is gone.
+The lock is a ConfigMap; its creation acquires the lock. It is acquired when the machine's data are ready to be stored,
+so that a machine without valid data never blocks others. It is released when the control plane is initialized, or when
+the Machine that holds it was deleted.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/pkg/locking/control_plane_init_mutex.go.
 """
@@ -32,25 +32,25 @@ class Lock:
 
     config_map: ConfigMap
     holder: str
-    """The Machine's name; empty if that cannot be read."""
+    """Name of the Machine; empty if it cannot be read."""
     holder_exists: bool
 
 
 def lock_name(cluster: str) -> str:
-    """The name of a cluster's lock."""
+    """Return the name of a cluster's lock."""
     return f"{cluster}-lock"
 
 
 def holder_of(config_map: ConfigMap) -> str:
-    """The name of the Machine that holds a lock; empty if that cannot be read."""
+    """Return the name of the Machine that holds a lock; empty if it cannot be read."""
     try:
         return msgspec.json.decode(config_map.data.get(_KEY, ""), type=_Information).machine_name
     except msgspec.MsgspecError:
         return ""
 
 
-def take(cluster: Key, cluster_uid: str, machine: str) -> Create:
-    """The write that takes the lock; it fails if somebody holds it."""
+def acquire(cluster: Key, cluster_uid: str, machine: str) -> Create:
+    """Return the write that acquires the lock; it fails if the lock is held."""
     body = {
         "metadata": {
             "namespace": cluster[0],

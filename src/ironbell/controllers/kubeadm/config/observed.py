@@ -1,6 +1,6 @@
-"""What the KubeadmConfig controller decides upon, read from the caches.
+"""The state that a decision on a KubeadmConfig depends on, read from the caches.
 
-Secrets are watched without their contents: that one is there, and whose it is.
+Secrets are watched without their contents: only their existence and their owners are used.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ CONTROL_PLANE_INITIALIZED: Final = "ControlPlaneInitialized"
 
 
 def _cluster_fields(cluster: Cluster) -> tuple[Any, ...]:
-    """The few fields of a Cluster that bootstrap data depends on; its status changes often."""
+    """Return the fields of a Cluster that bootstrap data depend on; its status changes often."""
     initialized = is_true(cluster.status.conditions, CONTROL_PLANE_INITIALIZED)
     return cluster.spec, cluster.status.initialization.infrastructure_provisioned, initialized
 
 
 WATCHES: Final[Sequence[Watch[Any]]] = (
-    # of its own Machine, and of the one that holds the init lock
+    # its own Machine, and the one that holds the init lock
     read_by(MACHINE, relevant=changed(owner.of_machine)),
     read_by(MACHINE_POOL, relevant=changed(owner.of_pool)),
     read_by(CLUSTER, relevant=changed(_cluster_fields)),
@@ -62,33 +62,33 @@ INDEXES: Final[Sequence[Index[Any]]] = (BY_GROUP_KIND,)
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A KubeadmConfig with all that its data depend on."""
+    """A KubeadmConfig and the objects that its data depend on."""
 
     config: KubeadmConfig
     owner: ConfigOwner | None
     cluster: Cluster | None
     data_secret: SecretMetadata | None = None
     missing_pairs: tuple[Purpose, ...] = ()
-    """Key pairs that the machine carries, or needs to know, and that are not there."""
+    """Key pairs that the machine needs and that do not exist."""
     missing_references: tuple[str, ...] = ()
-    """What is wrong with references of files and users."""
+    """Problems with references of files and users."""
     control_plane_version: str = ""
     control_plane_problem: str = ""
-    """Why the control plane's version is not known, where a file needs it."""
+    """Reason why the control plane's version is not known; empty if no file needs it."""
     lock: Lock | None = None
     connection: Fact[ConnectionState] | None = None
     token: Fact[TokenState] | None = None
     failure: str = ""
-    """Why the host did not become a node."""
+    """Reason why the host did not become a node."""
 
     @property
     def created(self) -> bool:
-        """Whether the data were made."""
+        """Return whether the data exist."""
         return bool(self.config.status.initialization.data_secret_created)
 
     @property
     def initialized(self) -> bool:
-        """Whether there is a control plane to join."""
+        """Return whether a control plane exists that can be joined."""
         return self.cluster is not None and is_true(self.cluster.status.conditions, CONTROL_PLANE_INITIALIZED)
 
     @property
@@ -98,7 +98,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Observed where owner and Cluster are known to be there."""
+    """Observed state whose owner and Cluster exist."""
 
     observed: Observed
     owner: ConfigOwner
@@ -110,58 +110,58 @@ class Scene:
 
     @property
     def endpoint(self) -> str:
-        """`host:port` of the control plane; empty while it is not known."""
+        """`host:port` of the control plane; empty until it is known."""
         return endpoint_of(self.cluster)
 
 
 def observe(cache: Cache, key: Key, lifetime: Lifetime) -> Observed | None:
-    """Read the caches; None when there is nothing to decide."""
+    """Read the caches; None if there is nothing to decide."""
     config = cache.get(KUBEADM_CONFIG, *key)
     if config is None or is_deleting(config):
         return None
-    found = owner.owner_of(cache, config)
-    cluster = cache.get(CLUSTER, key[0], found.cluster) if found is not None else None
-    if found is None or cluster is None:
-        return Observed(config, found, cluster)
+    config_owner = owner.owner_of(cache, config)
+    cluster = cache.get(CLUSTER, key[0], config_owner.cluster) if config_owner is not None else None
+    if config_owner is None or cluster is None:
+        return Observed(config, config_owner, cluster)
     data_secret = cache.get(SECRET_METADATA, *key)
-    observed = Observed(config, found, cluster, data_secret)
+    observed = Observed(config, config_owner, cluster, data_secret)
     connection = cache.fact(Connection(ClusterKey.of(cluster)), PUSHED_S)
     if observed.created:
         return Observed(
             config,
-            found,
+            config_owner,
             cluster,
             data_secret,
-            lock=_lock(cache, found, cluster),
+            lock=_lock(cache, config_owner, cluster),
             connection=connection,
             token=_token(cache, config, cluster, lifetime),
-            failure="" if found.has_nodes else _failure(cache, found, key[0]),
+            failure="" if config_owner.has_nodes else _failure(cache, config_owner, key[0]),
         )
     spec: Spec = plain(config).get("spec", {})
     version, problem = _control_plane_version(cache, spec, cluster)
     return Observed(
         config,
-        found,
+        config_owner,
         cluster,
         data_secret,
-        missing_pairs=_missing_pairs(cache, spec, role_of(observed, found), cluster),
+        missing_pairs=_missing_pairs(cache, spec, role_of(observed, config_owner), cluster),
         missing_references=_missing_references(cache, spec, key[0]),
         control_plane_version=version,
         control_plane_problem=problem,
-        lock=_lock(cache, found, cluster),
+        lock=_lock(cache, config_owner, cluster),
         connection=connection,
     )
 
 
 def role_of(observed: Observed, owner: ConfigOwner) -> Role:
-    """What the machine becomes."""
+    """Return the role that the machine gets."""
     if not owner.is_control_plane:
         return Role.WORKER
     return Role.CONTROL_PLANE if observed.initialized else Role.INIT
 
 
 def endpoint_of(cluster: Cluster) -> str:
-    """`host:port` of a Cluster's control plane; empty while it is not known."""
+    """Return `host:port` of a Cluster's control plane; empty until it is known."""
     endpoint = cluster.spec.control_plane_endpoint
     if not endpoint.host or not endpoint.port:
         return ""
@@ -170,7 +170,7 @@ def endpoint_of(cluster: Cluster) -> str:
 
 
 def facts_of(cluster: Cluster, version: str) -> ClusterFacts:
-    """What kubeadm is told of a Cluster."""
+    """Return the facts about a Cluster in kubeadm's configuration."""
     network = cluster.spec.cluster_network
     return ClusterFacts(
         cluster.metadata.name,
@@ -183,30 +183,30 @@ def facts_of(cluster: Cluster, version: str) -> ClusterFacts:
 
 
 def _missing_pairs(cache: Cache, spec: Spec, role: Role, cluster: Cluster) -> tuple[Purpose, ...]:
-    wanted = [place.purpose for place in places(spec.get("clusterConfiguration", {}))]
+    needed = [place.purpose for place in places(spec.get("clusterConfiguration", {}))]
     if role is Role.WORKER:
-        wanted = [Purpose.CLUSTER_CA]
+        needed = [Purpose.CLUSTER_CA]
     namespace, name = cluster.key
     return tuple(
         purpose
-        for purpose in wanted
+        for purpose in needed
         if cache.get(SECRET_METADATA, namespace, cluster_secret_name(name, purpose)) is None
     )
 
 
 def _missing_references(cache: Cache, spec: Spec, namespace: str) -> tuple[str, ...]:
     names = files.secret_names(spec)
-    there = frozenset(name for name in names if cache.get(SECRET_METADATA, namespace, name) is not None)
-    return tuple(files.missing_references(spec, there))
+    existing = frozenset(name for name in names if cache.get(SECRET_METADATA, namespace, name) is not None)
+    return tuple(files.missing_references(spec, existing))
 
 
 def _control_plane_version(cache: Cache, spec: Spec, cluster: Cluster) -> tuple[str, str]:
-    """Version and, if it cannot be told, why."""
+    """Return the version, and the reason if it is not known."""
     reference = cluster.spec.control_plane_ref
     if not files.has_templates(spec) or not reference.name:
         return "", ""
-    found = read_reference(cache, reference, cluster.metadata.namespace)
-    return (ControlPlane.of(found).version, "") if found.exists else ("", str(found))
+    plane = read_reference(cache, reference, cluster.metadata.namespace)
+    return (ControlPlane.of(plane).version, "") if plane.exists else ("", str(plane))
 
 
 def _lock(cache: Cache, owner: ConfigOwner, cluster: Cluster) -> Lock | None:
@@ -222,11 +222,11 @@ def _lock(cache: Cache, owner: ConfigOwner, cluster: Cluster) -> Lock | None:
 
 def _token(cache: Cache, config: KubeadmConfig, cluster: Cluster, lifetime: Lifetime) -> Fact[TokenState] | None:
     query = token_query(config, cluster)
-    return None if query is None else cache.fact(query, lifetime.look_every_s)
+    return None if query is None else cache.fact(query, lifetime.check_interval_s)
 
 
 def token_query(config: KubeadmConfig, cluster: Cluster) -> TokenOf | None:
-    """The question how the spec's token stands; None where the spec has none that can be asked for."""
+    """Return the query for the state of the spec's token; None if the spec has no valid token."""
     try:
         return TokenOf(ClusterKey.of(cluster), token_id(config.spec.join_configuration.discovery.bootstrap_token.token))
     except TokenError:
@@ -236,5 +236,5 @@ def token_query(config: KubeadmConfig, cluster: Cluster) -> TokenOf | None:
 def _failure(cache: Cache, owner: ConfigOwner, namespace: str) -> str:
     if not owner.infrastructure.name:
         return ""
-    found = read_reference(cache, owner.infrastructure, namespace)
-    return reported_failure(found.obj) if found.obj is not None else ""
+    infrastructure = read_reference(cache, owner.infrastructure, namespace)
+    return reported_failure(infrastructure.obj) if infrastructure.obj is not None else ""

@@ -1,4 +1,4 @@
-"""Who a KubeadmConfig is for: a Machine, or a MachinePool.
+"""The owner of a KubeadmConfig: a Machine or a MachinePool.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/configowner.go.
 """
@@ -21,7 +21,7 @@ _NOTHING: Final = ContractVersionedObjectReference()
 
 @dataclass(frozen=True, slots=True)
 class ConfigOwner:
-    """What counts of it."""
+    """The fields of a Machine or MachinePool that bootstrap data depend on."""
 
     name: str
     cluster: str
@@ -30,12 +30,12 @@ class ConfigOwner:
     is_control_plane: bool = False
     is_pool: bool = False
     has_nodes: bool = False
-    """Whether every machine of it is a node."""
+    """Whether each of its machines is a node."""
     infrastructure: ContractVersionedObjectReference = _NOTHING
 
 
 def owner_of(cache: Cache, config: KubeadmConfig) -> ConfigOwner | None:
-    """The owner, as it is; None while there is none."""
+    """Return the owner of a KubeadmConfig; None if it does not exist yet."""
     for reference in config.metadata.owner_references:
         if group_of(reference.api_version) != MACHINE.group:
             continue
@@ -50,7 +50,7 @@ def owner_of(cache: Cache, config: KubeadmConfig) -> ConfigOwner | None:
 
 
 def of_machine(machine: Machine) -> ConfigOwner:
-    """A Machine as owner."""
+    """Return a Machine as owner."""
     spec = machine.spec
     return ConfigOwner(
         machine.metadata.name,
@@ -64,14 +64,14 @@ def of_machine(machine: Machine) -> ConfigOwner:
 
 
 def of_pool(pool: MachinePool) -> ConfigOwner:
-    """A MachinePool as owner."""
+    """Return a MachinePool as owner."""
     spec = pool.spec.template.spec
-    wanted = 1 if pool.spec.replicas is None else pool.spec.replicas
+    desired = 1 if pool.spec.replicas is None else pool.spec.replicas
     return ConfigOwner(
         pool.metadata.name,
         pool.spec.cluster_name,
         spec.version,
         spec.bootstrap.data_secret_name,
         is_pool=True,
-        has_nodes=len(pool.status.node_refs) == wanted,
+        has_nodes=len(pool.status.node_refs) == desired,
     )

@@ -1,7 +1,7 @@
-"""What the KubeadmConfig controller does and asks outside its decisions.
+"""Performers of the KubeadmConfig controller's effects, and the resolvers of its queries.
 
-Everything that is secret is read here, at the moment it is used, and goes into a Secret or nowhere. What cannot be
-done becomes a condition that names the field; where that was told already it is raised, and tried again with backoff.
+Secrets are read here, when they are used, and are written only into Secrets. A failure becomes a condition that names
+the field; if the condition exists already, the error is raised, and the effect is retried with backoff.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ironbell.contract.pki import KeyPair, PkiError
 from ironbell.controllers.kubeadm.config import reading, status, storing, tokens
 from ironbell.controllers.kubeadm.config.certificates import places
 from ironbell.controllers.kubeadm.config.effects import (
+    CREATE_CERTIFICATES,
     DISCOVER,
     KEEP_TOKEN,
-    MAKE_CERTIFICATES,
     RENDER,
+    CreateCertificates,
     Discover,
     KeepToken,
-    MakeCertificates,
     Render,
 )
 from ironbell.controllers.kubeadm.config.rendering.discovery import discovery_patch
@@ -44,17 +44,17 @@ from ironbell.kube.reconciler import Performers, Resolvers
 from ironbell.workload.clusterkey import ClusterKey
 
 Offload: TypeAlias = Callable[..., Awaitable[Any]]
-"""Runs what takes long elsewhere than on the event loop: `SpareProcessors.run`."""
+"""Runs a long computation outside the event loop: `SpareProcessors.run`."""
 
 
 @dataclass(frozen=True)
 class Outside:
-    """What performers and askers work with."""
+    """The connections and sources that performers and resolvers use."""
 
     api: Api
-    """The management cluster's, under the controller's identity."""
+    """API of the management cluster, under the controller's identity."""
     workload: Callable[[ClusterKey], Awaitable[Api]]
-    """A workload cluster's; raises `NotConnected`."""
+    """Returns the API of a workload cluster; raises `NotConnected`."""
     clock: Clock
     randomness: Randomness
     lifetime: Lifetime = field(default_factory=Lifetime)
@@ -62,10 +62,10 @@ class Outside:
 
 
 def performers(outside: Outside) -> Performers:
-    """What carries out the controller's effects."""
+    """Return the performers of the controller's effects."""
 
-    async def make_certificates(arguments: MakeCertificates) -> Sequence[Action]:
-        return await _make_certificates(outside, arguments)
+    async def create_certificates(arguments: CreateCertificates) -> Sequence[Action]:
+        return await _create_certificates(outside, arguments)
 
     async def discover(arguments: Discover) -> Sequence[Action]:
         return await _discover(outside, arguments)
@@ -77,11 +77,11 @@ def performers(outside: Outside) -> Performers:
     async def render(arguments: Render) -> Sequence[Action]:
         return await _render(outside, arguments)
 
-    return {MAKE_CERTIFICATES: make_certificates, DISCOVER: discover, KEEP_TOKEN: keep_token, RENDER: render}
+    return {CREATE_CERTIFICATES: create_certificates, DISCOVER: discover, KEEP_TOKEN: keep_token, RENDER: render}
 
 
 def resolvers(outside: Outside) -> Resolvers:
-    """What answers the controller's questions about tokens."""
+    """Return the resolver of queries about tokens."""
 
     async def token_of(query: TokenOf) -> TokenState:
         api = await outside.workload(query.cluster)
@@ -93,26 +93,26 @@ def resolvers(outside: Outside) -> Resolvers:
     return {TokenOf: token_of}
 
 
-async def _make_certificates(outside: Outside, arguments: MakeCertificates) -> Sequence[Action]:
+async def _create_certificates(outside: Outside, arguments: CreateCertificates) -> Sequence[Action]:
     read = await reading.read_config(outside.api, arguments.config)
     try:
         algorithm = pki.algorithm_of(arguments.algorithm)
     except PkiError as error:
-        finding = status.certificates_missing(error.message, to_be_made=True)
-        return storing.refused(read.config, finding, error, outside.clock.now())
+        finding = status.certificates_missing(error.message, creates_certificates=True)
+        return storing.rejected(read.config, finding, error, outside.clock.now())
     now = outside.clock.now()
 
-    def make(purpose: Purpose) -> KeyPair:
+    def generate(purpose: Purpose) -> KeyPair:
         if purpose is Purpose.SERVICE_ACCOUNT:
             return pki.create_service_account_keys(algorithm)
         return pki.create_authority(algorithm, now, days=arguments.days)
 
-    pairs = [(purpose, await outside.offload(make, purpose)) for purpose in arguments.purposes]
+    pairs = [(purpose, await outside.offload(generate, purpose)) for purpose in arguments.purposes]
     return [_certificate_secret(read.config, arguments.cluster, purpose, pair) for purpose, pair in pairs]
 
 
 def _certificate_secret(config: KubeadmConfig, cluster: ClusterKey, purpose: Purpose, pair: KeyPair) -> Create:
-    """The Secret of a pair. The Cluster owns it as well: upstream's goes with the first machine, authority and all."""
+    """Return the Secret of a pair. The Cluster owns it as well: upstream's is deleted with the first machine."""
     body = key_pair_secret(cluster.key, purpose, pair, owner_reference(KUBEADM_CONFIG, config, controller=True))
     also = OwnerReference(api_version=CLUSTER.api_version, kind=CLUSTER.kind, name=cluster.name, uid=cluster.uid)
     body["metadata"]["ownerReferences"].append(to_builtin(also))
@@ -127,32 +127,32 @@ async def _discover(outside: Outside, arguments: Discover) -> Sequence[Action]:
         authority = await reading.read_pair(outside.api, arguments.cluster.key, Purpose.CLUSTER_CA)
         change = discovery_patch(read.spec, arguments.role, arguments.endpoint, authority.certificate, token)
     except (SecretUnusableError, PkiError) as error:
-        finding = status.certificates_missing(error.message, to_be_made=False)
-        return storing.refused(read.config, finding, error, outside.clock.now())
+        finding = status.certificates_missing(error.message, creates_certificates=False)
+        return storing.rejected(read.config, finding, error, outside.clock.now())
     return [patch(KUBEADM_CONFIG, read.config, change, locked=True)] if change else []
 
 
 async def _keep_token(outside: Outside, arguments: KeepToken) -> None:
-    """Make the token's Secret, or give it more time. To repeat this does no harm."""
+    """Create the token's Secret, or extend it. This may be repeated."""
     read = await reading.read_config(outside.api, arguments.config)
     token = read.config.spec.join_configuration.discovery.bootstrap_token.token
     now = outside.clock.now()
-    wanted = tokens.token_secret(token, now + outside.lifetime.ttl)
+    desired = tokens.token_secret(token, now + outside.lifetime.ttl)
     api = await outside.workload(arguments.cluster)
-    name = wanted["metadata"]["name"]
+    name = desired["metadata"]["name"]
     if arguments.is_new:
         with contextlib.suppress(AlreadyExists):
-            await api.create(SECRET.collection, tokens.NAMESPACE, reading.encode(wanted))
+            await api.create(SECRET.collection, tokens.NAMESPACE, reading.encode(desired))
             return
     existing = await reading.find_secret(api, (tokens.NAMESPACE, name))
     if existing is None:
         try:
-            await api.create(SECRET.collection, tokens.NAMESPACE, reading.encode(wanted))
+            await api.create(SECRET.collection, tokens.NAMESPACE, reading.encode(desired))
         except AlreadyExists as error:
             raise OutOfDate(error.message) from error
         return
     data = {key: value_of(existing, key) or b"" for key in (tokens.TOKEN_SECRET, tokens.EXPIRATION)}
-    tokens.check_same(token, data)
+    tokens.check_secret(token, data)
     if outside.lifetime.is_short(tokens.state_of(data), now):
         more: Fields = {"data": encoded({tokens.EXPIRATION: rfc3339(now + outside.lifetime.ttl).encode()})}
         body = reading.encode(more)
@@ -163,20 +163,20 @@ async def _render(outside: Outside, arguments: Render) -> Sequence[Action]:
     read = await reading.read_config(outside.api, arguments.config)
     config = read.config
     if config.status.initialization.data_secret_created and not arguments.again:
-        raise OutOfDate("the data were made meanwhile")
+        raise OutOfDate("the data were created meanwhile")
     pairs: dict[Purpose, KeyPair] = {}
     if arguments.role is not Role.WORKER:
-        carried = places(read.spec.get("clusterConfiguration", {}))
+        installed = places(read.spec.get("clusterConfiguration", {}))
         try:
-            pairs = await reading.read_pairs(outside.api, arguments.cluster.key, carried)
-            await outside.offload(reading.check_pairs, arguments.cluster.key, carried, pairs)
+            pairs = await reading.read_pairs(outside.api, arguments.cluster.key, installed)
+            await outside.offload(reading.check_pairs, arguments.cluster.key, installed, pairs)
         except SecretUnusableError as error:
-            finding = status.certificates_missing(error.message, to_be_made=arguments.role is Role.INIT)
-            return storing.refused(config, finding, error, outside.clock.now())
+            finding = status.certificates_missing(error.message, creates_certificates=arguments.role is Role.INIT)
+            return storing.rejected(config, finding, error, outside.clock.now())
     try:
         contents = await reading.read_referenced(outside.api, config.metadata.namespace, read.spec)
         data: str = await outside.offload(storing.rendered, read, arguments, pairs, contents)
         existing = await reading.find_secret(outside.api, config.key)
         return storing.stored(read, arguments, data, existing, outside.clock.now())
     except storing.UNUSABLE as error:
-        return storing.refused(config, status.not_generated(error.message), error, outside.clock.now())
+        return storing.rejected(config, status.not_generated(error.message), error, outside.clock.now())

@@ -1,4 +1,4 @@
-"""What performers read from the management cluster: the KubeadmConfig as it is now, and the contents of Secrets."""
+"""Reads of performers from the management cluster: the current KubeadmConfig, and the contents of Secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ironbell.kube.manager.act import OutOfDate
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A KubeadmConfig as struct, and its spec with every field that a user may have put there."""
+    """A KubeadmConfig as struct, and its spec with all fields that a user may have set."""
 
     config: KubeadmConfig
     spec: Spec
@@ -35,11 +35,11 @@ class Read:
 
 
 async def read_config(api: Api, key: ConfigKey) -> Read:
-    """The KubeadmConfig.
+    """Read the current KubeadmConfig.
 
     Raises:
-        OutOfDate: it is gone, or another one has its name.
-        ApiError: the API does not answer.
+        OutOfDate: it was deleted, or another one has its name.
+        ApiError: the request failed.
     """
     try:
         body = await api.get(KUBEADM_CONFIG.collection, key.namespace, key.name)
@@ -47,20 +47,20 @@ async def read_config(api: Api, key: ConfigKey) -> Read:
         raise OutOfDate(error.message) from error
     config = KUBEADM_CONFIG.decode(body)
     if config.metadata.uid != key.uid:
-        raise OutOfDate(f"KubeadmConfig {key.namespace}/{key.name} is another one than was observed")
+        raise OutOfDate(f"KubeadmConfig {key.namespace}/{key.name} was deleted and created again")
     return Read(config, msgspec.json.decode(body).get("spec", {}))
 
 
 async def find_secret(api: Api, key: Key) -> Secret | None:
-    """A Secret with its contents; None if it is not there."""
+    """Read a Secret with its contents; None if it does not exist."""
     return await Client(api).find(SECRET, *key)
 
 
 async def read_pair(api: Api, cluster: Key, purpose: Purpose) -> KeyPair:
-    """A key pair of a cluster.
+    """Read a key pair of a cluster.
 
     Raises:
-        SecretUnusableError: it is not there, or cannot be read.
+        SecretUnusableError: its Secret does not exist, or holds no valid key pair.
     """
     key = (cluster[0], cluster_secret_name(cluster[1], purpose))
     secret = await find_secret(api, key)
@@ -70,38 +70,38 @@ async def read_pair(api: Api, cluster: Key, purpose: Purpose) -> KeyPair:
 
 
 async def read_pairs(api: Api, cluster: Key, places: Sequence[Place]) -> dict[Purpose, KeyPair]:
-    """The key pairs that a control plane's machine carries.
+    """Read the key pairs that are installed on a control plane's machine.
 
     Raises:
-        SecretUnusableError: one is not there, or cannot be read.
+        SecretUnusableError: a Secret does not exist, or holds no valid key pair.
     """
     return {place.purpose: await read_pair(api, cluster, place.purpose) for place in places}
 
 
 async def read_referenced(api: Api, namespace: str, spec: Spec) -> Contents:
-    """What Secrets hold that files and users refer to; those that are not there are left out.
+    """Read the contents of the Secrets that files and users refer to; missing Secrets are left out.
 
     Raises:
-        FileError: a value is no base 64.
+        FileError: a value is not valid base64.
     """
-    found = {}
+    contents = {}
     for name in sorted(secret_names(spec)):
         secret = await find_secret(api, (namespace, name))
         if secret is not None:
-            found[name] = decoded(secret.data, name)
-    return found
+            contents[name] = decoded(secret.data, name)
+    return contents
 
 
 def encode(body: Fields) -> bytes:
-    """The body of a write to a workload cluster."""
+    """Encode the body of a write to a workload cluster."""
     return msgspec.json.encode(body)
 
 
 def check_pairs(cluster: Key, places: Sequence[Place], pairs: dict[Purpose, KeyPair]) -> None:
-    """Hold key pairs to being usable: kubeadm would find out on the host only. Takes milliseconds.
+    """Check that key pairs are usable, which kubeadm would do only on the host. Takes milliseconds.
 
     Raises:
-        SecretUnusableError: names the Secret that is not.
+        SecretUnusableError: a key pair is not usable; the message names its Secret.
     """
     for place in places:
         pair = pairs[place.purpose]

@@ -1,7 +1,7 @@
-"""The controller of KubeadmConfigs, also called CABPK: bootstrap data for each Machine, made once.
+"""The controller of KubeadmConfigs (CABPK): it creates the bootstrap data of each Machine, once.
 
-Data are never made again once they were; but for those of a MachinePool, whose machines come at any time. What a host
-has read is what the Secret said then.
+Existing data are never replaced, except those of a MachinePool, whose machines join at any time. A host uses the data
+that the Secret contained when the host read it.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go.
 """
@@ -14,17 +14,16 @@ from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.owners import controller_of, group_of, owner_reference, owners_patch, with_owner
-from ironbell.controllers.kubeadm.config import making, status, upkeep
-from ironbell.controllers.kubeadm.config.names import Reason
+from ironbell.controllers.kubeadm.config import creating, status, upkeep
 from ironbell.controllers.kubeadm.config.observed import INDEXES, WATCHES, Observed, Scene, observe
-from ironbell.controllers.kubeadm.config.status import ConfigDraft
+from ironbell.controllers.kubeadm.config.status import ConfigDraft, Reason
 from ironbell.controllers.kubeadm.config.tokens import Lifetime
 from ironbell.kube.decision import Action, Decision, Key, emit
 from ironbell.kube.reconciler import Cache, Declaration
 
 
 class KubeadmConfigReconciler:
-    """Brings a KubeadmConfig to its data, and keeps its token alive until the machine is a node."""
+    """Creates the data of a KubeadmConfig, and renews its token until the machine is a node."""
 
     name = "kubeadm-config"
     declaration = Declaration(KUBEADM_CONFIG, watches=WATCHES, indexes=INDEXES)
@@ -38,10 +37,10 @@ class KubeadmConfigReconciler:
     def decide(self, observed: Observed, now: datetime) -> Decision:
         draft = ConfigDraft(observed.config, now)
         if observed.owner is None:
-            draft.wait(Reason.NO_OWNER, "no Machine or MachinePool owns it yet")
+            draft.wait(Reason.NO_OWNER, "No Machine or MachinePool owns the KubeadmConfig yet.")
         elif observed.cluster is None:
             name = f"{observed.config.metadata.namespace}/{observed.owner.cluster}"
-            draft.wait(Reason.NO_CLUSTER, f"Cluster {name} is not there")
+            draft.wait(Reason.NO_CLUSTER, f"Cluster {name} does not exist.")
         else:
             self._decide(draft, Scene(observed, observed.owner, observed.cluster))
         return draft.decision()
@@ -51,24 +50,24 @@ class KubeadmConfigReconciler:
         cluster_paused = bool(scene.cluster.spec.paused)
         if is_paused(config, cluster_paused=cluster_paused):
             draft.put(paused_condition(KUBEADM_CONFIG.kind, config, cluster_paused=cluster_paused))
-            draft.wait(Reason.PAUSED, "it or its Cluster is paused")
+            draft.wait(Reason.PAUSED, "The KubeadmConfig or its Cluster is paused.")
             return
         draft.first += _owner_repair(observed)
         if not scene.cluster.status.initialization.infrastructure_provisioned:
-            message = "the Cluster's infrastructure is not provisioned"
+            message = "The Cluster's infrastructure is not provisioned yet."
             draft.wait_for(Reason.NO_INFRASTRUCTURE, message, status.waiting_for_infrastructure())
         elif owner.data_secret_name is not None and not (observed.created and config.status.data_secret_name):
-            # after a move or a restore, which keep no status
+            # after a move or a restore, which do not keep the status
             findings = (status.available(status.DATA_SECRET), status.available(status.CERTIFICATES))
             draft.report(*findings, data_secret=owner.data_secret_name)
         elif observed.created:
             upkeep.reconcile(draft, scene, self._lifetime)
         else:
-            making.reconcile(draft, scene)
+            creating.reconcile(draft, scene)
 
 
 def _owner_repair(observed: Observed) -> list[Action]:
-    """The data's Secret goes with its KubeadmConfig, after a restore under another uid as well."""
+    """Make the KubeadmConfig own the data's Secret, also after a restore changed its UID, so that both are deleted."""
     config, secret = observed.config, observed.data_secret
     if secret is None:
         return []
@@ -78,9 +77,9 @@ def _owner_repair(observed: Observed) -> list[Action]:
         KUBEADM_CONFIG.kind,
     ):
         message = (
-            f"Secret {secret.metadata.name} is controlled by {controller.kind} {controller.name}; it is left alone"
+            f"Left Secret {secret.metadata.name} unchanged: it is controlled by {controller.kind} {controller.name}."
         )
         return [emit(KUBEADM_CONFIG, config, reason="SecretOfAnother", message=message, warning=True)]
-    ours = owner_reference(KUBEADM_CONFIG, config, controller=True, block=False)
-    change = owners_patch(SECRET_METADATA, secret, with_owner(secret.metadata.owner_references, ours))
+    reference = owner_reference(KUBEADM_CONFIG, config, controller=True, block=False)
+    change = owners_patch(SECRET_METADATA, secret, with_owner(secret.metadata.owner_references, reference))
     return [change] if change is not None else []

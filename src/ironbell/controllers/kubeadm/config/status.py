@@ -1,4 +1,4 @@
-"""What a KubeadmConfig's status says: both sets of conditions, and the name of the data's Secret.
+"""The status of a KubeadmConfig: both sets of conditions, the reasons for waiting, and the name of the data's Secret.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go;
 api/bootstrap/kubeadm/v1beta2/{kubeadmconfig_types,v1beta1_condition_consts}.go.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from ironbell.api.bootstrap.kubeadmconfig import (
@@ -34,6 +35,29 @@ from ironbell.contract.conditions.legacy import (
 )
 from ironbell.kube.draft import replace
 
+ANNOTATION_RENDERED_TOKEN: Final = "ironbell.dev/rendered-token"  # noqa: S105 - a name
+"""Annotation of the data's Secret: the public part of its token."""
+
+
+class Reason(StrEnum):
+    """Reason for waiting."""
+
+    NO_OWNER = "WaitingForOwner"
+    NO_CLUSTER = "WaitingForCluster"
+    PAUSED = "Paused"
+    NO_INFRASTRUCTURE = "WaitingForClusterInfrastructure"
+    NOT_INITIALIZED = "WaitingForControlPlaneInitialized"
+    LOCKED = "WaitingForInitLock"
+    NO_CERTIFICATES = "WaitingForCertificates"
+    NO_ENDPOINT = "WaitingForControlPlaneEndpoint"
+    NOT_CONNECTED = "WaitingForConnection"
+    MISSING_REFERENCE = "WaitingForSecrets"
+    NO_VERSION = "WaitingForControlPlaneVersion"
+    FAILED = "DataSecretGenerationFailed"
+    NODE = "WaitingForNode"
+    BOOTSTRAP_FAILED = "BootstrapFailed"
+
+
 READY: Final = "Ready"
 DATA_SECRET: Final = "DataSecretAvailable"  # noqa: S105 - a name
 CERTIFICATES: Final = "CertificatesAvailable"
@@ -45,7 +69,7 @@ _READY_REASONS: Final = Reasons("NotReady", "ReadyUnknown", "Ready")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One condition in both forms."""
+    """A condition in both forms."""
 
     condition: Condition
     legacy: LegacyCondition
@@ -66,7 +90,7 @@ class ConfigDraft(ConditionsDraft[KubeadmConfig]):
         )
 
     def report(self, *findings: Finding, data_secret: str = "") -> None:
-        """Set these conditions, and those that add all of them up; `data_secret` is the Secret once it exists."""
+        """Set conditions, and those that summarize them; `data_secret` is the name of the Secret once it exists."""
         for finding in findings:
             self.put(finding.condition)
             self.put_legacy(finding.legacy)
@@ -86,34 +110,34 @@ class ConfigDraft(ConditionsDraft[KubeadmConfig]):
 
 
 def available(name: str) -> Finding:
-    """It is there."""
+    """Return the condition that the Secret or the certificates exist."""
     return Finding(Condition(type=name, status="True", reason=AVAILABLE), legacy_true(name))
 
 
 def waiting_for_infrastructure() -> Finding:
-    """The Cluster has no infrastructure yet."""
+    """Return the condition that the Cluster has no infrastructure yet."""
     message = "Waiting for Cluster status.infrastructureReady to be true"
     return _absent(DATA_SECRET, message, legacy_false(DATA_SECRET, "WaitingForClusterInfrastructure", INFO))
 
 
 def waiting_for_control_plane(message: str) -> Finding:
-    """The machine's turn comes later."""
+    """Return the condition that the machine waits for the control plane."""
     return _absent(DATA_SECRET, message, legacy_false(DATA_SECRET, "WaitingForControlPlaneAvailable", INFO))
 
 
 def not_generated(message: str) -> Finding:
-    """The data cannot be made of what the spec says."""
+    """Return the condition that the data cannot be generated from the spec."""
     return _absent(DATA_SECRET, message, legacy_false(DATA_SECRET, "DataSecretGenerationFailed", WARNING, message))
 
 
-def certificates_missing(message: str, *, to_be_made: bool) -> Finding:
-    """There are no usable certificates; those of the first control plane machine are still to be made."""
-    legacy = ("CertificatesGenerationFailed", WARNING) if to_be_made else ("CertificatesCorrupted", ERROR)
+def certificates_missing(message: str, *, creates_certificates: bool) -> Finding:
+    """Return the condition that no usable certificates exist; the first control plane machine creates them."""
+    legacy = ("CertificatesGenerationFailed", WARNING) if creates_certificates else ("CertificatesCorrupted", ERROR)
     return _absent(CERTIFICATES, message, legacy_false(CERTIFICATES, *legacy, message))
 
 
 def bootstrap_failed(message: str) -> Finding:
-    """The host said why it did not become a node."""
+    """Return the condition that the host reported a failed bootstrap."""
     return Finding(
         Condition(type=BOOTSTRAP, status="False", reason=BOOTSTRAP_FAILED, message=message),
         legacy_false(BOOTSTRAP, BOOTSTRAP_FAILED, ERROR, message),
@@ -121,7 +145,7 @@ def bootstrap_failed(message: str) -> Finding:
 
 
 def bootstrap_succeeded() -> Finding:
-    """What failed before is a node now."""
+    """Return the condition that a host became a node after a failure."""
     return Finding(Condition(type=BOOTSTRAP, status="True", reason="Succeeded"), legacy_true(BOOTSTRAP))
 
 

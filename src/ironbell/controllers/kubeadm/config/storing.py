@@ -1,4 +1,4 @@
-"""Bootstrap data made and stored: the lock, the Secret and the status, in this order.
+"""Rendering and storing of bootstrap data: the lock, the Secret and the status are written in this order.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go
 (storeBootstrapData).
@@ -6,7 +6,7 @@ Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,36 +15,37 @@ from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.meta import to_builtin
 from ironbell.base.errors import IronbellError
+from ironbell.base.numbers import decimal
 from ironbell.contract.clusters.secrets import FORMAT, VALUE, cluster_secret, encoded
 from ironbell.contract.clusters.versions import VersionError, parse_version
 from ironbell.contract.owners import controller_of, is_controlled_by, owner_reference
 from ironbell.controllers.kubeadm.config import lock, status
 from ironbell.controllers.kubeadm.config.effects import Render
 from ironbell.controllers.kubeadm.config.ignition import IgnitionError
-from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN
 from ironbell.controllers.kubeadm.config.reading import Read
 from ironbell.controllers.kubeadm.config.rendering import files
 from ironbell.controllers.kubeadm.config.rendering import render as rendering
 from ironbell.controllers.kubeadm.config.rendering.files import Contents, FileError
 from ironbell.controllers.kubeadm.config.rendering.kubeadm import UnsupportedVersionError
 from ironbell.controllers.kubeadm.config.rendering.render import Inputs, Pairs
-from ironbell.controllers.kubeadm.config.rendering.retries import join_attempts
 from ironbell.controllers.kubeadm.config.rendering.userdata import Role
-from ironbell.controllers.kubeadm.config.status import ConfigDraft, Finding
+from ironbell.controllers.kubeadm.config.status import ANNOTATION_RENDERED_TOKEN, ConfigDraft, Finding
 from ironbell.controllers.kubeadm.config.tokens import TokenError, token_id
 from ironbell.kube.decision import Action, Fields, create, patch
 
 MOST_BYTES: Final = (1 << 20) - 64
-"""Kubernetes' limit for all values of a Secret, of which another says the format."""
+"""Kubernetes' limit for all values of a Secret, less the value that names the format."""
+JOIN_ATTEMPTS: Final = "ironbell.dev/join-attempts"
+MOST_ATTEMPTS: Final = 10
 UNUSABLE: Final = (FileError, IgnitionError, UnsupportedVersionError, VersionError)
-"""What a user has to put right."""
+"""Errors that the user has to correct."""
 
 
 def rendered(read: Read, arguments: Render, pairs: Pairs, contents: Contents) -> str:
-    """The data. Takes some milliseconds.
+    """Render the data. Takes some milliseconds.
 
     Raises:
-        IronbellError: they cannot be made of what the spec says.
+        IronbellError: the spec is not valid.
     """
     spec = rendering.with_taint(read.spec) if arguments.role is Role.WORKER else read.spec
     resolved = files.resolved_files(spec, contents, arguments.control_plane_version)
@@ -62,22 +63,39 @@ def rendered(read: Read, arguments: Render, pairs: Pairs, contents: Contents) ->
     data = rendering.bootstrap_data(inputs)
     if (size := len(data.encode("utf-8", "surrogateescape"))) > MOST_BYTES:
         raise FileError(
-            f"the bootstrap data have {size} bytes, a Secret holds {MOST_BYTES} of them: shorten spec.files"
+            f"The bootstrap data have {size} bytes, but a Secret holds at most {MOST_BYTES}. Shorten spec.files."
         )
     return data
 
 
-def stored(read: Read, arguments: Render, data: str, existing: Secret | None, now: datetime) -> Sequence[Action]:
-    """The writes that store data: the init lock first, where it is still to be taken.
+def join_attempts(annotations: Mapping[str, str], role: Role) -> int:
+    """Return how often a machine tries to join, for networks where the first attempt may fail.
+
+    A KubeadmConfig has an annotation for this; without it the data are upstream's. Only workers retry: a control plane
+    machine that failed half-way may be an etcd member already, and the control plane's controller replaces it.
+    Upstream had an experimental field for this (`useExperimentalRetryJoin`), which v1beta2 has dropped.
 
     Raises:
-        FileError: a Secret of this name belongs to something else.
+        FileError: the annotation is not a number in the valid range.
+    """
+    text = annotations.get(JOIN_ATTEMPTS, "1")
+    number = decimal(text)
+    if number is None or not 1 <= number <= MOST_ATTEMPTS:
+        raise FileError(f"annotation {JOIN_ATTEMPTS} {text!r} is not a number from 1 to {MOST_ATTEMPTS}")
+    return number if role is Role.WORKER else 1
+
+
+def stored(read: Read, arguments: Render, data: str, existing: Secret | None, now: datetime) -> Sequence[Action]:
+    """Return the writes that store the data, beginning with that of the init lock if it has to be acquired.
+
+    Raises:
+        FileError: a Secret of this name belongs to another object.
     """
     config = read.config
     actions: list[Action] = []
-    if arguments.takes_lock:
+    if arguments.acquires_lock:
         cluster = arguments.cluster
-        actions.append(lock.take(cluster.key, cluster.uid, arguments.machine))
+        actions.append(lock.acquire(cluster.key, cluster.uid, arguments.machine))
     secret = _write(read, arguments, data, existing)
     if secret is not None:
         actions.append(secret)
@@ -88,11 +106,11 @@ def stored(read: Read, arguments: Render, data: str, existing: Secret | None, no
     return [*actions, change] if change is not None else actions
 
 
-def refused(config: KubeadmConfig, finding: Finding, error: IronbellError, now: datetime) -> Sequence[Action]:
-    """The write that tells why there are no data.
+def rejected(config: KubeadmConfig, finding: Finding, error: IronbellError, now: datetime) -> Sequence[Action]:
+    """Return the write that reports why the data cannot be created.
 
     Raises:
-        IronbellError: that was told already; it is tried again with backoff.
+        IronbellError: this was reported before; the effect is retried with backoff.
     """
     draft = ConfigDraft(config, now)
     draft.report(finding)
@@ -113,7 +131,7 @@ def _write(read: Read, arguments: Render, data: str, existing: Secret | None) ->
         return create(SECRET, body)
     if controller_of(existing) is not None and not is_controlled_by(existing, KUBEADM_CONFIG, config):
         raise FileError(
-            f"Secret {config.metadata.name} belongs to something else; rename the KubeadmConfig or delete it"
+            f"Secret {config.metadata.name} belongs to another object. Rename the KubeadmConfig, or delete the Secret."
         )
     change: Fields = {}
     if existing.data != encoded(values):
@@ -135,7 +153,7 @@ def _has(existing: Secret, metadata: Fields) -> bool:
 
 
 def _token(read: Read) -> str:
-    """The public part of the token in the data; empty where there is none."""
+    """Return the public part of the token in the data; empty if there is none."""
     try:
         return token_id(read.config.spec.join_configuration.discovery.bootstrap_token.token)
     except TokenError:

@@ -1,8 +1,8 @@
-"""Bootstrap tokens: the Secrets in a workload cluster by which machines join, and how long they live.
+"""Bootstrap tokens: the Secrets in a workload cluster with which machines join, and their lifetime.
 
-A token is made once and stored in the KubeadmConfig before its Secret is made, so that a Secret that was lost is made
-again for a machine that is still on its way: upstream gives up there (kubernetes-sigs/cluster-api#2770). A token
-without an expiration stays as its maker wanted it.
+A token is generated once and stored in the KubeadmConfig before its Secret is created. A Secret that was lost can
+therefore be created again for a machine that has not joined yet; upstream gives up in this case
+(kubernetes-sigs/cluster-api#2770). A token without an expiration is left unchanged.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/token.go; kubernetes/cluster-bootstrap:
 token/api/types.go.
@@ -29,7 +29,7 @@ SECRET_TYPE: Final = "bootstrap.kubernetes.io/token"  # noqa: S105 - a type, no 
 EXPIRATION: Final = "expiration"
 TOKEN_ID: Final = "token-id"  # noqa: S105
 TOKEN_SECRET: Final = "token-secret"  # noqa: S105
-DESCRIPTION: Final = "Lets one machine join; made and kept alive by Ironbell's kubeadm bootstrap controller."
+DESCRIPTION: Final = "Lets one machine join; created and renewed by Ironbell's kubeadm bootstrap controller."
 _GROUP: Final = "system:bootstrappers:kubeadm:default-node-token"
 _FORM: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -39,29 +39,29 @@ LEAST_TTL_S: Final = 60.0
 
 
 class TokenLifetimeError(IronbellError):
-    """A lifetime is too short to be extended three times before it is over."""
+    """A lifetime is too short to be extended three times before it ends."""
 
     reason, retry = "InvalidOptions", Retry.NEVER
 
 
 class TokenError(IronbellError):
-    """A bootstrap token cannot be used. The message never holds its secret part."""
+    """A bootstrap token cannot be used. The message never contains its secret part."""
 
     reason, retry = "BootstrapTokenUnusable", Retry.BACKOFF
 
 
 @dataclass(frozen=True, slots=True)
 class TokenState:
-    """What the workload cluster knows of a token."""
+    """The state of a token in the workload cluster."""
 
     exists: bool
     expires: datetime | None = None
-    """None: never."""
+    """None means that the token never expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenOf(Query[TokenState]):
-    """How a token stands, by its public part."""
+    """Query for the state of a token, by its public part."""
 
     subject: ClassVar[str] = "the bootstrap token"
 
@@ -71,21 +71,21 @@ class TokenOf(Query[TokenState]):
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """How long tokens live, and when they are looked after."""
+    """Lifetime of tokens, and the interval at which they are checked."""
 
     ttl: timedelta = TOKEN_TTL
 
     @property
-    def look_every_s(self) -> float:
-        """Three times in a token's life: one look may fail."""
+    def check_interval_s(self) -> float:
+        """A third of a token's lifetime: one check may fail."""
         return self.ttl.total_seconds() / 3
 
     def is_short(self, state: TokenState, now: datetime) -> bool:
-        """Whether a token is gone, or is to be given more time."""
+        """Return whether a token is missing, or has to be extended."""
         return not state.exists or (state.expires is not None and state.expires <= now + self.ttl * 5 / 6)
 
     def is_past_half(self, state: TokenState, now: datetime) -> bool:
-        """Whether a token that is used again and again is to be replaced."""
+        """Return whether a token that several machines use has to be replaced."""
         return not state.exists or (state.expires is not None and state.expires < now + self.ttl / 2)
 
 
@@ -102,29 +102,29 @@ def read_settings(options: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def new_token(source: Randomness) -> str:
-    """A new token: six characters that are known, and sixteen that are secret."""
+    """Return a new token: six public characters, and sixteen secret ones."""
     return f"{_characters(source, 6)}.{_characters(source, 16)}"
 
 
 def token_id(token: str) -> str:
-    """The public part.
+    """Return the public part of a token.
 
     Raises:
-        TokenError: it is no token.
+        TokenError: the text is not a token.
     """
     return _parts(token)[0]
 
 
 def secret_name(token_id: str) -> str:
-    """The name of a token's Secret."""
+    """Return the name of a token's Secret."""
     return f"bootstrap-token-{token_id}"
 
 
 def token_secret(token: str, expires: datetime) -> Fields:
-    """The Secret that makes a workload cluster accept a token.
+    """Return the Secret that makes a workload cluster accept a token.
 
     Raises:
-        TokenError: it is no token.
+        TokenError: the text is not a token.
     """
     public, secret = _parts(token)
     data = {
@@ -146,29 +146,31 @@ def token_secret(token: str, expires: datetime) -> Fields:
 
 
 def state_of(data: Mapping[str, bytes]) -> TokenState:
-    """What a token's Secret says.
+    """Return the state that a token's Secret records.
 
     Raises:
-        TokenError: its expiration is no time.
+        TokenError: its expiration is not a valid time.
     """
     text = data.get(EXPIRATION, b"")
     try:
         return TokenState(exists=True, expires=parse_rfc3339(text.decode()) if text else None)
     except ValueError:
-        raise TokenError("the bootstrap token's Secret has an expiration that is no time; delete the Secret") from None
+        raise TokenError(
+            "The expiration in the bootstrap token's Secret is not a valid time. Delete the Secret."
+        ) from None
 
 
-def check_same(token: str, data: Mapping[str, bytes]) -> None:
-    """Hold a token's Secret to being that of this token.
+def check_secret(token: str, data: Mapping[str, bytes]) -> None:
+    """Check that a Secret belongs to a token.
 
     Raises:
-        TokenError: it is of another token with the same public part.
+        TokenError: it belongs to another token with the same public part.
     """
     public, secret = _parts(token)
     if data.get(TOKEN_SECRET, b"").decode(errors="replace") != secret:
         raise TokenError(
             f"Secret {NAMESPACE}/{secret_name(public)} of the workload cluster belongs to another token with the same"
-            " ID; remove the token from spec.joinConfiguration.discovery.bootstrapToken to get another"
+            " ID. Remove the token from spec.joinConfiguration.discovery.bootstrapToken to get another one."
         )
 
 
@@ -182,9 +184,11 @@ def _parts(token: str) -> tuple[str, str]:
 
 
 def _characters(source: Randomness, count: int) -> str:
-    """Uniform: bytes that would favour some characters are not used."""
+    """Return uniformly distributed characters: bytes that would favour some of them are dropped."""
     usable = 256 - 256 % len(_ALPHABET)
-    found = ""
-    while len(found) < count:
-        found += "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in source.token_bytes(2 * count) if byte < usable)
-    return found[:count]
+    characters = ""
+    while len(characters) < count:
+        characters += "".join(
+            _ALPHABET[byte % len(_ALPHABET)] for byte in source.token_bytes(2 * count) if byte < usable
+        )
+    return characters[:count]

@@ -1,4 +1,4 @@
-"""After the data were made: the token lives until the machine is a node, and a failed host is told.
+"""The steps after the data exist: renew the token until the machine is a node, and report a failed bootstrap.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go
 (refreshBootstrapTokenIfNeeded, rotateMachinePoolBootstrapToken).
@@ -12,18 +12,17 @@ from datetime import datetime
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.core.configmap import CONFIG_MAP
 from ironbell.base.clock import parse_rfc3339
-from ironbell.controllers.kubeadm.config import making, status
+from ironbell.controllers.kubeadm.config import creating, status
 from ironbell.controllers.kubeadm.config.effects import DISCOVER, Discover
-from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN, Reason
 from ironbell.controllers.kubeadm.config.observed import Scene, role_of, token_query
-from ironbell.controllers.kubeadm.config.status import ConfigDraft, Finding
+from ironbell.controllers.kubeadm.config.status import ANNOTATION_RENDERED_TOKEN, ConfigDraft, Finding, Reason
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Effect, Need, delete, emit
 
 
 def reconcile(draft: ConfigDraft, scene: Scene, lifetime: Lifetime) -> None:
-    """Keep the token alive, release the init lock, and report a failed host."""
+    """Draft the renewal of the token, the release of the init lock, and the report of a failed bootstrap."""
     lock, now = scene.observed.lock, draft.now
     if lock is not None and scene.observed.initialized:
         draft.owned.append(delete(CONFIG_MAP, lock.config_map))
@@ -37,30 +36,30 @@ def reconcile(draft: ConfigDraft, scene: Scene, lifetime: Lifetime) -> None:
     if fresh_s > 0:
         draft.requeue_after(fresh_s)
     else:
-        draft.need(Need(query, lifetime.look_every_s))
+        draft.need(Need(query, lifetime.check_interval_s))
         if scene.owner.has_nodes:
             return
     if scene.observed.failure:
         draft.wait(Reason.BOOTSTRAP_FAILED, scene.observed.failure)
-    draft.wait(Reason.NODE, "the data are ready; the machine is no node yet")
+    draft.wait(Reason.NODE, "Waiting for the machine to become a node.")
 
 
 def _fresh_s(scene: Scene, now: datetime, lifetime: Lifetime) -> float:
-    """How long nobody need ask the cluster for the token: it was made right before the data were."""
+    """Return how long the token need not be queried, because it was created right before the data."""
     secret = scene.observed.data_secret
     if scene.owner.is_pool or scene.observed.token is not None or secret is None:
         return 0.0
-    made = secret.metadata.creation_timestamp
-    return lifetime.look_every_s - (now - parse_rfc3339(made)).total_seconds() if made else 0.0
+    created = secret.metadata.creation_timestamp
+    return lifetime.check_interval_s - (now - parse_rfc3339(created)).total_seconds() if created else 0.0
 
 
 def _token(scene: Scene, query: TokenOf, now: datetime, lifetime: Lifetime) -> Sequence[Action]:
-    """Give the token more time, make it again, or (for a pool that is complete) make another."""
+    """Return the actions that extend the token, create its Secret again, or (for a complete pool) replace the token."""
     if scene.owner.is_pool and _rendered_token(scene) not in ("", query.token_id):
-        # a token was made and the data still hold the one before
-        return [making.keep_token(scene), making.render(scene, role_of(scene.observed, scene.owner), again=True)]
+        # a new token was generated, and the data still contain the previous one
+        return [creating.keep_token(scene), creating.render(scene, role_of(scene.observed, scene.owner), again=True)]
     fact = scene.observed.token
-    if fact is None or fact.value is None or not fact.fresh(now, lifetime.look_every_s):
+    if fact is None or fact.value is None or not fact.fresh(now, lifetime.check_interval_s):
         return []
     if scene.owner.is_pool and scene.owner.has_nodes:
         if not lifetime.is_past_half(fact.value, now):
@@ -70,10 +69,10 @@ def _token(scene: Scene, query: TokenOf, now: datetime, lifetime: Lifetime) -> S
         return [Effect(DISCOVER, arguments)]
     if not lifetime.is_short(fact.value, now):
         return []
-    keep = making.keep_token(scene, is_new=not fact.value.exists)
+    keep = creating.keep_token(scene, is_new=not fact.value.exists)
     if fact.value.exists:
         return [keep]
-    message = "the bootstrap token was gone from the workload cluster before the machine joined; made it again"
+    message = "Created the bootstrap token again: it was deleted from the workload cluster before the machine joined."
     return [keep, emit(KUBEADM_CONFIG, scene.observed.config, reason="BootstrapTokenRecreated", message=message)]
 
 
@@ -92,7 +91,7 @@ def _findings(scene: Scene) -> Sequence[Finding]:
 
 
 def _withdrawn(scene: Scene) -> Sequence[str]:
-    """Conditions that nobody says any more: a failed host that tries again."""
+    """Return the conditions to remove, when a host that failed starts again."""
     is_withdrawn = _has_failed(scene) and not scene.observed.failure and not scene.owner.has_nodes
     return [status.BOOTSTRAP] if is_withdrawn else []
 

@@ -1,9 +1,9 @@
-"""Whether a control plane was initialized: stored once, and derived again where the stored value cannot be true. Pure.
+"""Repair of the stored value that a control plane is initialized, if it cannot be true. Pure.
 
-`status.initialization.controlPlaneInitialized` is kept when its cluster stops answering. It is not believed if nothing
-bears it out: no Machine ever became a Node, and the cluster has never answered, though it was asked. Everything else
-goes by this value, so a control plane that wrongly has it would wait forever for certificates and for a machine to join
-that is to be the first.
+`status.initialization.controlPlaneInitialized` is kept when the cluster stops responding. It is reset if there is no
+evidence for it: no Machine ever became a Node, and the cluster has never responded to a request. All other decisions
+depend on this value: with a wrong one, the control plane would wait forever for certificates, and for a machine to join
+that has to be the first.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from ironbell.kube.draft import Draft
 
 _MESSAGE: Final = (
     "status.initialization.controlPlaneInitialized is true, but no Machine has become a Node and the cluster has never"
-    " answered; it is false until the cluster answers"
+    " responded. It is treated as false until the cluster responds."
 )
 
 
 def has_kubeadm_config(observed: Observed) -> bool:
-    """Whether the workload cluster has the ConfigMap that `kubeadm init` leaves."""
+    """Return whether the workload cluster has the ConfigMap that `kubeadm init` creates."""
     fact = observed.facts.kubeadm_config
     return fact is not None and fact.value is not None
 
 
 def is_unfounded(observed: Observed) -> bool:
-    """Whether the control plane is stored as initialized and cannot be."""
+    """Return whether the control plane is recorded as initialized but cannot be."""
     if not observed.kcp.status.initialization.control_plane_initialized or has_kubeadm_config(observed):
         return False
     state = observed.facts.connection.value if observed.facts.connection is not None else None
     if state is None or state.connected or state.last_probe_success is not None:
         return False
     if Purpose.KUBECONFIG in observed.secrets and not state.consecutive_failures:
-        # This process has just started: nobody has tried yet.
+        # This process has just started, and no connection was attempted yet.
         return False
     return not any(has_node(machine) for machine in observed.machines)
 
 
 def not_initialized(kcp: KubeadmControlPlane) -> KubeadmControlPlane:
-    """The control plane as one that is still to be initialized."""
+    """Return the control plane with the value reset."""
     initialization = KubeadmControlPlaneInitializationStatus(control_plane_initialized=False)
     return msgspec.structs.replace(kcp, status=msgspec.structs.replace(kcp.status, initialization=initialization))
 
 
 def report_repair(draft: Draft[KubeadmControlPlane]) -> None:
-    """Emit the event that the stored value is not believed."""
+    """Emit the event that the recorded value was reset."""
     draft.emit("InitializationRepaired", _MESSAGE, warning=True)

@@ -1,4 +1,4 @@
-"""A control plane as the decisions see it: one frozen value with all that was observed.
+"""The control plane that decisions work on: one frozen value with the observed state.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/control_plane.go, util/collections/machine_filters.go.
 """
@@ -34,41 +34,41 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Inside:
-    """What is known of the workload cluster; None where it could not be asked, with the reason beside it."""
+    """The observed state of the workload cluster; None where a query failed, with the error in the next field."""
 
     nodes: Mapping[str, NodeView] = field(default_factory=dict)
-    """By name; those of our Machines."""
+    """Nodes of the control plane's Machines, by name."""
     nodes_error: str = ""
     components: ComponentsView | None = None
     components_error: str = ""
     etcd: EtcdView | None = None
     etcd_error: str = ""
-    """How it begins is the condition's message."""
+    """Message of the condition."""
     strangers: Mapping[str, NodeView | None] = field(default_factory=dict)
-    """Nodes of etcd members that no Machine stands for, None where there is none; who is missing is not known yet."""
+    """Nodes of etcd members without a Machine, by name: None if the Node does not exist, absent until it is known."""
 
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """A KubeadmControlPlane with its Machines, their parts, and the inside of its cluster."""
+    """A KubeadmControlPlane with its Machines, the objects that belong to them, and the state of its cluster."""
 
     kcp: KubeadmControlPlane
     cluster: Cluster
     machines: tuple[Machine, ...] = ()
-    """Ours, by name, deleting ones included."""
+    """Its Machines by name, including those that are being deleted."""
     configs: Mapping[str, Fields] = field(default_factory=dict)
-    """Specs of KubeadmConfigs by the name of their Machine, in plain data."""
+    """Specs of KubeadmConfigs by the name of their Machine, as plain data."""
     infra: Mapping[str, Body] = field(default_factory=dict)
     """Infrastructure machines by the name of their Machine."""
     inside: Inside = field(default_factory=Inside)
     outdated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Why Machines are not up to date, by their name."""
+    """Reasons why Machines are not up to date, by their name."""
     etcd_query: EtcdCluster | None = None
-    """What `inside.etcd` is the answer to."""
+    """Query that `inside.etcd` is the result of."""
 
     @property
     def etcd_managed(self) -> bool:
-        """Whether etcd runs on the Machines."""
+        """Return whether etcd runs on the Machines."""
         external = self.kcp.spec.kubeadm_config_spec.cluster_configuration.etcd.external
         return not external.endpoints
 
@@ -82,7 +82,7 @@ class ControlPlane:
 
     @property
     def desired(self) -> int:
-        """How many Machines there shall be."""
+        """Desired number of Machines."""
         return self.kcp.spec.replicas if self.kcp.spec.replicas is not None else 1
 
     @property
@@ -92,7 +92,7 @@ class ControlPlane:
 
     @property
     def needs_rollout(self) -> list[Machine]:
-        """Machines to be replaced; those that go already are not among them."""
+        """Machines to be replaced, except those that are being deleted."""
         return [m for m in self.machines if m.metadata.name in self.outdated and not is_deleting(m)]
 
     @property
@@ -105,19 +105,19 @@ class ControlPlane:
 
     @property
     def to_be_remediated(self) -> list[Machine]:
-        """Unhealthy Machines that this controller is to replace."""
+        """Unhealthy Machines that this controller has to replace."""
         return [m for m in self.machines if is_unhealthy(m) and is_false(m, MachineCondition.OWNER_REMEDIATED)]
 
     def healthy_components(self) -> list[str]:
-        """Names of Machines on which all pods of the control plane are healthy."""
+        """Return the names of Machines on which all Pods of the control plane are healthy."""
         return [m.metadata.name for m in self.machines if all_true(m, pod_conditions(self.etcd_managed))]
 
     def member_health(self) -> dict[str, bool]:
-        """Whether etcd members are healthy, by their name, which is the node's."""
+        """Return whether etcd members are healthy, by their name, which is the node's."""
         return {m.status.node_ref.name: _has_healthy_member(m) for m in self.machines if has_node(m)}
 
     def member_name(self, machine: Machine) -> str:
-        """The name of the etcd member on a Machine, or empty."""
+        """Return the name of the etcd member on a Machine, or empty."""
         if has_node(machine):
             return machine.status.node_ref.name
         provider_id = machine.spec.provider_id
@@ -126,10 +126,10 @@ class ControlPlane:
 
 
 def _has_healthy_member(machine: Machine) -> bool:
-    """Also that of a Machine that goes runs, as long as its host is kept for it."""
-    found, node = condition(machine, MachineCondition.ETCD_MEMBER), condition(machine, NODE_HEALTHY)
-    if found is None or (found.status, found.reason) != ("False", MACHINE_DELETING):
-        return found is not None and found.status == "True"
+    """Return whether a Machine's member is healthy. The member of a deleted Machine runs until its host is removed."""
+    member, node = condition(machine, MachineCondition.ETCD_MEMBER), condition(machine, NODE_HEALTHY)
+    if member is None or (member.status, member.reason) != ("False", MACHINE_DELETING):
+        return member is not None and member.status == "True"
     return (
         ANNOTATION_HOOK in machine.metadata.annotations
         and not is_unhealthy(machine)
@@ -146,7 +146,7 @@ def has_node(machine: Machine) -> bool:
 
 
 def condition(machine: Machine, type_: str) -> Condition | None:
-    """A v1beta2 condition of a Machine."""
+    """Return a v1beta2 condition of a Machine."""
     return find_condition(machine.status.conditions, type_)
 
 
@@ -155,8 +155,8 @@ def condition_true(machine: Machine, type_: str) -> bool:
 
 
 def is_false(machine: Machine, type_: str) -> bool:
-    found = condition(machine, type_)
-    return found is not None and found.status == "False"
+    current = condition(machine, type_)
+    return current is not None and current.status == "False"
 
 
 def all_true(machine: Machine, types: Iterable[str]) -> bool:
@@ -164,7 +164,7 @@ def all_true(machine: Machine, types: Iterable[str]) -> bool:
 
 
 def is_unhealthy(machine: Machine) -> bool:
-    """Whether a MachineHealthCheck found it so."""
+    """Return whether a MachineHealthCheck reports a Machine as unhealthy."""
     return is_false(machine, HEALTH_CHECK_SUCCEEDED)
 
 
@@ -173,22 +173,22 @@ def names(machines: Iterable[Machine]) -> list[str]:
 
 
 def created(machine: Machine) -> datetime:
-    """When a Machine was created."""
+    """Return the time when a Machine was created."""
     return moment(machine.metadata.creation_timestamp) or _EPOCH
 
 
 def oldest(machines: Sequence[Machine]) -> Machine:
-    """The oldest of some Machines, by name among those of one age."""
+    """Return the oldest of some Machines; the first by name if several are equally old."""
     return min(machines, key=lambda m: (created(m), m.metadata.name))
 
 
 def moment(text: str | None) -> datetime | None:
-    """A time as the API writes it; None for none, or for what is no time."""
+    """Parse a time of the API; None if it is unset or not valid."""
     return parse_rfc3339(text) if text else None
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """Names in a row; of many only the first, and how many more there are.
+    """Return names separated by commas: the first ones, and the number of the others.
 
     Source: kubernetes-sigs/cluster-api: util/log/log.go (ListToString).
     """

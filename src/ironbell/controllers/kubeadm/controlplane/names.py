@@ -1,4 +1,4 @@
-"""Names that the control plane's controller puts on objects, besides those of `api.cluster.names`.
+"""Names that the control plane's controller sets on objects, besides those of `api.cluster.names`.
 
 Source: kubernetes-sigs/cluster-api: api/controlplane/kubeadm/v1beta2/kubeadm_control_plane_types.go and
 v1beta1_condition_consts.go.
@@ -12,7 +12,7 @@ from typing import Final
 FINALIZER: Final = "kubeadm.controlplane.cluster.x-k8s.io"
 PRE_TERMINATE_HOOK_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
 ANNOTATION_HOOK: Final = f"{PRE_TERMINATE_HOOK_PREFIX}/kcp-cleanup"
-"""On Machines: the host stays until this is taken off, which happens once etcd has no member there any more."""
+"""Annotation of Machines: the host is kept until the annotation is removed, after its etcd member was removed."""
 
 LABEL_CONTROL_PLANE_NODE: Final = "node-role.kubernetes.io/control-plane"
 
@@ -87,10 +87,10 @@ ETCD_PODS: Final = (*KUBERNETES_PODS, MachineCondition.ETCD_POD)
 
 
 def pod_conditions(etcd_managed: bool) -> tuple[MachineCondition, ...]:
-    """Conditions of the static pods that there are on a control plane's node."""
+    """Return the conditions of the static Pods on a control plane's node."""
     return ETCD_PODS if etcd_managed else KUBERNETES_PODS
 
 
 def health_conditions(etcd_managed: bool) -> tuple[MachineCondition, ...]:
-    """Conditions that must hold for a Machine before another is touched."""
+    """Return the conditions that each Machine must meet before another one is changed."""
     return (*ETCD_PODS, MachineCondition.ETCD_MEMBER) if etcd_managed else KUBERNETES_PODS

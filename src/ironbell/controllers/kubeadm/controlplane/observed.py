@@ -1,7 +1,7 @@
-"""What the reconciler of KubeadmControlPlanes gathers from the caches, and what wakes it.
+"""The state that the reconciler of KubeadmControlPlanes gathers from the caches, and its watches.
 
-Secrets are watched without their contents. Machines of the cluster that are not ours matter only when they come and go:
-the deletion of a control plane waits for the workers.
+Secrets are watched without their contents. Only the creation and deletion of the cluster's other Machines matter: the
+deletion of a control plane waits for the workers.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane
 (initControlPlaneScope, ClusterToKubeadmControlPlane).
@@ -31,7 +31,7 @@ from ironbell.controllers.kubeadm.controlplane.names import HEALTH_CHECK_SUCCEED
 from ironbell.controllers.kubeadm.controlplane.workload import expiry
 from ironbell.controllers.kubeadm.controlplane.workload.queries import (
     CALM_S,
-    LOOK_S,
+    KUBECONFIG_S,
     ROLLOUT_S,
     STEADY_S,
     Addons,
@@ -55,7 +55,7 @@ KIND: Final = KUBEADM_CONTROL_PLANE.kind
 
 
 def cluster_of(kcp: Resource) -> str:
-    """The name of the Cluster that owns a control plane; empty before it does."""
+    """Return the name of the Cluster that owns a control plane; empty before it is owned."""
     owners = [owner for owner in kcp.metadata.owner_references if owner.kind == CLUSTER.kind]
     return next((owner.name for owner in owners if group_of(owner.api_version) == CLUSTER.group), "")
 
@@ -85,32 +85,32 @@ POOLS_BY_CLUSTER: Final = Index(
 INDEXES: Final[Sequence[Index[Any]]] = (BY_CLUSTER, MACHINES_BY_CLUSTER, CONTROL_PLANE_MACHINES, POOLS_BY_CLUSTER)
 
 
-def _of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+def _planes_of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
     reference = cluster.spec.control_plane_ref
     return [(cluster.metadata.namespace, reference.name)] if reference.kind == KIND else []
 
 
-def _in_cluster(namespace: str, cluster: str, cache: Cache) -> list[Key]:
+def _planes_in(namespace: str, cluster: str, cache: Cache) -> list[Key]:
     return [kcp.key for place in _place(namespace, cluster) for kcp in cache.indexed(BY_CLUSTER, place)]
 
 
-def _of_member(member: Machine | MachinePool, cache: Cache) -> Iterable[Key]:
-    return _in_cluster(member.metadata.namespace, member.spec.cluster_name, cache)
+def _planes_of_machine(member: Machine | MachinePool, cache: Cache) -> Iterable[Key]:
+    return _planes_in(member.metadata.namespace, member.spec.cluster_name, cache)
 
 
-def _of_config(config: KubeadmConfig, cache: Cache) -> Iterable[Key]:
+def _planes_of_config(config: KubeadmConfig, cache: Cache) -> Iterable[Key]:
     if LABEL_CONTROL_PLANE not in config.metadata.labels:
         return []
-    return _in_cluster(config.metadata.namespace, config.metadata.labels.get(LABEL_CLUSTER_NAME, ""), cache)
+    return _planes_in(config.metadata.namespace, config.metadata.labels.get(LABEL_CLUSTER_NAME, ""), cache)
 
 
-def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
+def _planes_of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
     parsed = parse_secret_name(secret.metadata.name)
-    return [] if parsed is None else _in_cluster(secret.metadata.namespace, parsed[0], cache)
+    return [] if parsed is None else _planes_in(secret.metadata.namespace, parsed[0], cache)
 
 
-def _acted_on(machine: Machine) -> tuple[Any, ...]:
-    """The fields of a Machine that decisions depend on; others are only added up."""
+def _relevant_fields(machine: Machine) -> tuple[Any, ...]:
+    """Return the fields of a Machine that decisions depend on; others are only aggregated."""
     meta, status = machine.metadata, machine.status
     return (
         (meta.labels, meta.annotations, meta.finalizers, meta.owner_references, meta.deletion_timestamp),
@@ -122,9 +122,9 @@ def _acted_on(machine: Machine) -> tuple[Any, ...]:
 _CLUSTER_CHANGED: Final[Predicate[Cluster]] = any_of(
     desired_state_changed, changed(lambda cluster: (cluster.status.initialization, cluster.status.failure_domains))
 )
-"""Most of a Cluster's status is copied from here."""
+"""Whether a relevant field of a Cluster changed. Most of its status is copied from the control plane."""
 ROLL_UP_S: Final = 1.0
-"""How long conditions of Machines, and our own, are gathered before they are added up."""
+"""Delay before changed conditions are aggregated, so that several changes are aggregated together."""
 _REPORTS: Final = frozenset(
     {
         *("replicas", "ready_replicas", "available_replicas", "up_to_date_replicas"),
@@ -134,21 +134,21 @@ _REPORTS: Final = frozenset(
 _REMEDIATION: Final = (HEALTH_CHECK_SUCCEEDED, MachineCondition.OWNER_REMEDIATED)
 OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, reporting=True)
 PARTS: Final = Changes(relevant=desired_state_changed)
-"""Of hosts and templates nothing is read but what they are to be."""
+"""Changes of infrastructure machines and templates, of which only the desired state is read."""
 WATCHES: Final[Sequence[Watch[Any]]] = (
-    Watch(CLUSTER, _of_cluster, _CLUSTER_CHANGED),
-    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, relevant=changed(_acted_on)),
+    Watch(CLUSTER, _planes_of_cluster, _CLUSTER_CHANGED),
+    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, relevant=changed(_relevant_fields)),
     owned_by(KUBEADM_CONTROL_PLANE, MACHINE, delay_s=ROLL_UP_S, reporting=True),
-    Watch(MACHINE, _of_member, created_or_deleted),
-    Watch(MACHINE_POOL, _of_member, created_or_deleted),
-    Watch(KUBEADM_CONFIG, _of_config, desired_state_changed),
-    Watch(SECRET_METADATA, _of_secret),
+    Watch(MACHINE, _planes_of_machine, created_or_deleted),
+    Watch(MACHINE_POOL, _planes_of_machine, created_or_deleted),
+    Watch(KUBEADM_CONFIG, _planes_of_config, desired_state_changed),
+    Watch(SECRET_METADATA, _planes_of_secret),
 )
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the inside of the cluster; None was never asked."""
+    """Facts about the workload cluster; None if a query was never made."""
 
     connection: Fact[ConnectionState] | None = None
     nodes: Mapping[str, Fact[NodeView | None] | None] = field(default_factory=dict)
@@ -160,53 +160,53 @@ class Facts:
     addons: Fact[AddonsView] | None = None
     kubeconfig_end: Fact[datetime | None] | None = None
     serving: Mapping[str, Fact[datetime] | None] = field(default_factory=dict)
-    """When the certificates end that API servers show, by the name of their Machine."""
+    """Expiry of the API servers' serving certificates, by the name of their Machine."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The questions behind `Facts`."""
+class Queries:
+    """The queries for `Facts`."""
 
     connection: Connection
     nodes: Mapping[str, NodeByName]
     unnamed: Mapping[str, NodeByProviderId]
-    """Nodes of Machines that go before they knew theirs, by the Machine's name."""
+    """Nodes of Machines that are being deleted without a known Node, by the Machine's name."""
     strangers: Mapping[str, NodeByName]
-    """Nodes of etcd members that no Machine stands for, by the member's name."""
+    """Nodes of etcd members without a Machine, by the member's name."""
     components: Components
     etcd: EtcdCluster
     kubeadm_config: KubeadmConfigMap
     addons: Addons
     serving: Mapping[str, ServingCertificate] = field(default_factory=dict)
-    """By the Machine's name; of those whose KubeadmConfig does not tell."""
+    """Queries by the Machine's name, for Machines whose KubeadmConfig does not record the expiry."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A KubeadmControlPlane and all that it depends on."""
+    """A KubeadmControlPlane and the objects that it depends on."""
 
     kcp: KubeadmControlPlane
     cluster: Cluster | None = None
     machines: tuple[Machine, ...] = ()
     """Control plane Machines of the cluster that this control plane owns, by name."""
     strays: tuple[Machine, ...] = ()
-    """Control plane Machines of the cluster that nobody, or somebody else, controls."""
+    """Control plane Machines of the cluster without a controller, or with another one."""
     workers: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
-    """Workers and pools are gathered while the control plane is being deleted only."""
+    """Workers and pools are gathered only while the control plane is being deleted."""
     configs: Mapping[str, KubeadmConfig] = field(default_factory=dict)
     """KubeadmConfigs by the name of their Machine."""
     infra: Mapping[str, External] = field(default_factory=dict)
     template: External | None = None
     secrets: Mapping[Purpose, SecretMetadata] = field(default_factory=dict)
-    asked: Asked | None = None
+    queries: Queries | None = None
     facts: Facts = field(default_factory=Facts)
     failure: Failure | None = None
-    """What could not be written last time."""
+    """The write that failed last time."""
 
 
 def observe(cache: Cache, key: Key) -> Observed | None:
-    """Gather; None if the control plane is gone."""
+    """Gather the state; None if the control plane does not exist."""
     kcp = cache.get(KUBEADM_CONTROL_PLANE, *key)
     if kcp is None:
         return None
@@ -214,21 +214,22 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     if cluster is None:
         return Observed(kcp)
     place = _place(*cluster.key)[0]
-    everybody = cache.indexed(CONTROL_PLANE_MACHINES, place)
-    machines = tuple(machine for machine in everybody if is_controlled_by(machine, kcp))
-    goes = kcp.metadata.deletion_timestamp is not None
-    mine = {machine.key for machine in machines}
-    workers = [m.metadata.name for m in cache.indexed(MACHINES_BY_CLUSTER, place) if m.key not in mine] if goes else []
-    pools = [pool.metadata.name for pool in cache.indexed(POOLS_BY_CLUSTER, place)] if goes else []
+    plane_machines = cache.indexed(CONTROL_PLANE_MACHINES, place)
+    machines = tuple(machine for machine in plane_machines if is_controlled_by(machine, kcp))
+    deleting = kcp.metadata.deletion_timestamp is not None
+    owned = {machine.key for machine in machines}
+    others = cache.indexed(MACHINES_BY_CLUSTER, place) if deleting else ()
+    workers = [machine.metadata.name for machine in others if machine.key not in owned]
+    pools = [pool.metadata.name for pool in cache.indexed(POOLS_BY_CLUSTER, place)] if deleting else []
     configs = _configs(cache, machines)
-    asked = _asked(cache, ClusterKey.of(cluster), machines, kcp)
-    asked = replace(asked, serving=expiry.queries(ClusterKey.of(cluster), machines, configs))
+    queries = _queries(cache, ClusterKey.of(cluster), machines, kcp)
+    queries = replace(queries, serving=expiry.queries(ClusterKey.of(cluster), machines, configs))
     secrets = _secrets(cache, cluster.key)
     return Observed(
         kcp,
         cluster,
         machines,
-        strays=tuple(machine for machine in everybody if machine.key not in mine),
+        strays=tuple(machine for machine in plane_machines if machine.key not in owned),
         workers=tuple(sorted(workers)),
         pools=tuple(sorted(pools)),
         configs=configs,
@@ -238,31 +239,31 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         },
         template=external.read_reference(cache, kcp.spec.machine_template.spec.infrastructure_ref, key[0]),
         secrets=secrets,
-        asked=asked,
-        facts=_facts(cache, asked, kubeconfig_query(ClusterKey.of(cluster), secrets)),
+        queries=queries,
+        facts=_facts(cache, queries, kubeconfig_query(ClusterKey.of(cluster), secrets)),
         failure=cache.failure(key),
     )
 
 
 def is_controlled_by(obj: Resource, owner: Resource) -> bool:
-    """Whether the owner is the object's controller."""
+    """Return whether the owner is the object's controller."""
     return any(ref.controller and ref.uid == owner.metadata.uid for ref in obj.metadata.owner_references)
 
 
 def kubeconfig_query(cluster: ClusterKey, secrets: Mapping[Purpose, SecretMetadata]) -> KubeconfigEnd | None:
-    """The question when the kubeconfig ends; None if there is none."""
+    """Return the query for the kubeconfig's expiry; None if there is no kubeconfig."""
     secret = secrets.get(Purpose.KUBECONFIG)
     return None if secret is None else KubeconfigEnd(cluster, secret.metadata.resource_version)
 
 
-def _asked(cache: Cache, cluster: ClusterKey, machines: Sequence[Machine], kcp: KubeadmControlPlane) -> Asked:
+def _queries(cache: Cache, cluster: ClusterKey, machines: Sequence[Machine], kcp: KubeadmControlPlane) -> Queries:
     managed = not kcp.spec.kubeadm_config_spec.cluster_configuration.etcd.external.endpoints
     with_node = [machine for machine in machines if has_node(machine)]
     nodes = tuple(sorted(machine.status.node_ref.name for machine in with_node))
-    # a Machine that goes has pods that may end at any moment, and an etcd member that is no good to ask
+    # the Pods of a Machine that is being deleted may end at any moment, and so may its etcd member
     lasting = tuple(sorted(machine.status.node_ref.name for machine in with_node if not is_deleting(machine)))
     etcd = EtcdCluster(cluster, lasting or nodes)
-    return Asked(
+    return Queries(
         Connection(cluster),
         {node: NodeByName(cluster, node) for node in nodes},
         {
@@ -283,32 +284,32 @@ def _strangers(etcd: Fact[EtcdView] | None, nodes: Sequence[str]) -> list[str]:
     return sorted({member.name for member in members} - {"", *nodes})
 
 
-def _facts(cache: Cache, asked: Asked, kubeconfig: KubeconfigEnd | None) -> Facts:
+def _facts(cache: Cache, queries: Queries, kubeconfig: KubeconfigEnd | None) -> Facts:
     return Facts(
-        connection=cache.fact(asked.connection, PUSHED_S),
-        nodes={name: cache.fact(query, PUSHED_S) for name, query in asked.nodes.items()},
-        unnamed={name: cache.fact(query, PUSHED_S) for name, query in asked.unnamed.items()},
-        strangers={name: cache.fact(query, PUSHED_S) for name, query in asked.strangers.items()},
-        components=cache.fact(asked.components, CALM_S),
-        etcd=cache.fact(asked.etcd, CALM_S),
-        kubeadm_config=cache.fact(asked.kubeadm_config, ROLLOUT_S),
-        addons=cache.fact(asked.addons, STEADY_S),
-        serving={name: cache.fact(query, expiry.ASK_S) for name, query in asked.serving.items()},
-        kubeconfig_end=None if kubeconfig is None else cache.fact(kubeconfig, LOOK_S),
+        connection=cache.fact(queries.connection, PUSHED_S),
+        nodes={name: cache.fact(query, PUSHED_S) for name, query in queries.nodes.items()},
+        unnamed={name: cache.fact(query, PUSHED_S) for name, query in queries.unnamed.items()},
+        strangers={name: cache.fact(query, PUSHED_S) for name, query in queries.strangers.items()},
+        components=cache.fact(queries.components, CALM_S),
+        etcd=cache.fact(queries.etcd, CALM_S),
+        kubeadm_config=cache.fact(queries.kubeadm_config, ROLLOUT_S),
+        addons=cache.fact(queries.addons, STEADY_S),
+        serving={name: cache.fact(query, expiry.MAX_AGE_S) for name, query in queries.serving.items()},
+        kubeconfig_end=None if kubeconfig is None else cache.fact(kubeconfig, KUBECONFIG_S),
     )
 
 
 def _configs(cache: Cache, machines: Iterable[Machine]) -> dict[str, KubeadmConfig]:
-    found = {}
+    configs = {}
     for machine in machines:
         reference = machine.spec.bootstrap.config_ref
         if reference.kind == KUBEADM_CONFIG.kind:
             config = cache.get(KUBEADM_CONFIG, machine.metadata.namespace, reference.name)
             if config is not None:
-                found[machine.metadata.name] = config
-    return found
+                configs[machine.metadata.name] = config
+    return configs
 
 
 def _secrets(cache: Cache, cluster: Key) -> dict[Purpose, SecretMetadata]:
-    found = {purpose: cache.get(SECRET_METADATA, cluster[0], secret_name(cluster[1], purpose)) for purpose in Purpose}
-    return {purpose: secret for purpose, secret in found.items() if secret is not None}
+    secrets = {purpose: cache.get(SECRET_METADATA, cluster[0], secret_name(cluster[1], purpose)) for purpose in Purpose}
+    return {purpose: secret for purpose, secret in secrets.items() if secret is not None}

@@ -1,7 +1,7 @@
 """The controller of KubeadmControlPlanes.
 
-A pass looks at the whole: certificates, the Machines and their parts, the inside of the cluster. It writes what it has
-found out, and then takes one step (`steps`). docs/guide tells what users see.
+A reconciliation observes the whole: certificates, the Machines and their objects, and the workload cluster. It writes
+the resulting conditions, and then takes one step (`steps`). docs/guide describes what users see.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane.
 """
@@ -81,7 +81,7 @@ _NO_ENDPOINT: Final = "Waiting for Cluster spec.controlPlaneEndpoint to be set"
 
 @dataclass(frozen=True)
 class Observation:
-    """A control plane as observed, with the place of its next Machine."""
+    """The observed state of a control plane, with the slot of its next Machine."""
 
     observed: Observed
     place: Slot | None = None
@@ -90,7 +90,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Scope:
-    """A control plane whose Cluster exists and whose version is valid: all that its steps have in common."""
+    """A control plane whose Cluster exists and whose version is valid: the input of every step."""
 
     observed: Observed
     cluster: Cluster
@@ -110,18 +110,18 @@ class Scope:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What precedes the next step: actions of its own, the view of the inside, and what is to be known."""
+    """The result of the preparation of a step: its actions, the inspection of the workload cluster, and queries."""
 
     actions: tuple[Action, ...]
     inspection: Inspection
     certificates: Mark | None
     needs: tuple[Need[Any], ...] = ()
     ready: bool = False
-    """Whether the cluster is so far that Machines are made."""
+    """Whether Machines can be created."""
 
 
 class ControlPlaneReconciler:
-    """Keeps the Machines of a control plane, their etcd, and what the cluster trusts."""
+    """Manages the Machines of a control plane, their etcd, and the cluster's certificates."""
 
     name = "capi-kubeadmcontrolplane"
     declaration = Declaration(
@@ -146,7 +146,7 @@ class ControlPlaneReconciler:
         observed = observation.observed
         draft = Draft(KUBEADM_CONTROL_PLANE, observed.kcp, now, set_condition=set_condition)
         if observed.cluster is None:
-            draft.wait("WaitingForCluster", "the Cluster that names this control plane has not taken it over yet")
+            draft.wait("WaitingForCluster", "No owner reference to a Cluster is set yet.")
             return draft.decision()
         if added := add_finalizer(KUBEADM_CONTROL_PLANE, observed.kcp, FINALIZER):
             draft.first.append(added)
@@ -158,14 +158,14 @@ def _decide(draft: Draft[KubeadmControlPlane], observation: Observation, cluster
     observed, kcp = observation.observed, draft.obj
     version = find_version(kcp.spec.version)
     if is_paused(kcp, cluster_paused=bool(cluster.spec.paused)):
-        # nothing but this condition is written
+        # only this condition is written
         pause = _pause(kcp, cluster)
         draft.put(pause)
         draft.wait("Paused", pause.message)
     elif observed.strays and not draft.is_deleting:
         adoption.reconcile(draft, observed)
     elif version is None:
-        draft.wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is no version such as v1.34.2")
+        draft.wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is not a valid version such as v1.34.2")
     elif draft.is_deleting:
         _delete(draft, Scope(observed, cluster, version, draft.now))
     elif observation.place is None:
@@ -179,7 +179,7 @@ def _pause(kcp: KubeadmControlPlane, cluster: Cluster) -> Condition:
 
 
 def _with_pause(kcp: KubeadmControlPlane, cluster: Cluster, now: datetime) -> KubeadmControlPlane:
-    """The control plane with the condition that says whether it is paused."""
+    """Return the control plane with the condition Paused."""
     pause, generation = _pause(kcp, cluster), kcp.metadata.generation
     conditions = set_condition(kcp.status.conditions, pause, now=now, generation=generation)
     return msgspec.structs.replace(kcp, status=msgspec.structs.replace(kcp.status, conditions=conditions))
@@ -189,14 +189,16 @@ def _plane(scope: Scope) -> ControlPlane:
     observed, cluster, now = scope.observed, scope.cluster, scope.now
     kcp, spec = _with_pause(observed.kcp, cluster, now), scope.config_spec
     configs: dict[str, Fields] = {name: to_builtin(config.spec) for name, config in observed.configs.items()}
-    infra = {name: found.obj.body for name, found in observed.infra.items() if found.obj is not None}
+    infra = {name: machine.obj.body for name, machine in observed.infra.items() if machine.obj is not None}
     outdated = {}
     for machine in observed.machines:
         name = machine.metadata.name
-        why = reasons(kcp, spec, scope.core, machine=machine, config=configs.get(name), infra=infra.get(name), now=now)
-        if why:
-            outdated[name] = why
-    asked = observed.asked
+        problems = reasons(
+            kcp, spec, scope.core, machine=machine, config=configs.get(name), infra=infra.get(name), now=now
+        )
+        if problems:
+            outdated[name] = problems
+    queries = observed.queries
     return ControlPlane(
         kcp,
         cluster,
@@ -204,22 +206,22 @@ def _plane(scope: Scope) -> ControlPlane:
         configs,
         infra,
         outdated=outdated,
-        etcd_query=None if asked is None else asked.etcd,
+        etcd_query=None if queries is None else queries.etcd,
     )
 
 
 def _delete(draft: Draft[KubeadmControlPlane], scope: Scope) -> None:
     observed, now = scope.observed, scope.now
-    found = deletion.next_step(observed, now)
+    step = deletion.next_step(observed, now)
     assessed = assess(_plane(scope), inspect(observed, now), now)
-    report = Report(deleting=found.mark)
+    report = Report(deleting=step.mark)
     draft.status = status_of(assessed, report, now)
-    draft.last += found.actions
-    if found.done:
+    draft.last += step.actions
+    if step.done:
         draft.last += _optional(remove_finalizer(KUBEADM_CONTROL_PLANE, draft.obj, FINALIZER))
     else:
         draft.owned += machine_status_patches(observed.machines, assessed.plane.machines)
-        draft.wait(found.mark.reason, found.mark.message)
+        draft.wait(step.mark.reason, step.mark.message)
 
 
 def _reconcile(draft: Draft[KubeadmControlPlane], scope: Scope, place: Slot) -> None:
@@ -239,7 +241,7 @@ def _reconcile(draft: Draft[KubeadmControlPlane], scope: Scope, place: Slot) -> 
         preflight=step.preflight,
         template_missing=template is not None and template.state is State.MISSING,
         certificates=prepared.certificates,
-        certificates_failed=_were_being_made(observed.kcp),
+        certificates_failed=_was_creating_certificates(observed.kcp),
         has_kubeadm_config=has_kubeadm_config(observed),
         initializes=step.initializes,
         failed=failed(observed.failure) if step.preflight.passed else None,
@@ -248,22 +250,22 @@ def _reconcile(draft: Draft[KubeadmControlPlane], scope: Scope, place: Slot) -> 
     kcp = observed.kcp
     if unfounded:
         report_repair(draft)
-    looks = (step.again, prepared.inspection.again, next_change(kcp, observed.machines, now))
+    requeues = (step.again, prepared.inspection.again, next_change(kcp, observed.machines, now))
     next_actions = prepared.actions or step.actions
     written = machine_status_patches(observed.machines, assessed.plane.machines)
     touched = {action.name for action in next_actions if isinstance(action, MergePatch | Delete)}
     draft.last += [
         *(patch for patch in written if patch.name in touched),
         *next_actions,
-        # Machines have many writers: that one of them was quicker must not hold up what comes before
+        # Machines have many writers: a conflict here must not block the writes above
         *_template_owner(scope),
         *(patch for patch in written if patch.name not in touched),
-        *expiry.noted(observed.facts.serving, observed.machines, observed.configs),
+        *expiry.recorded(observed.facts.serving, observed.machines, observed.configs),
         *_synced(scope, plane, {patch.name for patch in written} | touched),
     ]
     draft.need(*prepared.needs)
     draft.waiting = step.waiting
-    for when in looks:
+    for when in requeues:
         draft.requeue_after(None if when is None else when - now + timedelta(seconds=1))
 
 
@@ -272,9 +274,9 @@ def _optional(action: Action | None) -> tuple[Action, ...]:
 
 
 def _prepare(scope: Scope, plane: ControlPlane) -> Preparation:
-    """Everything up to where Machines matter."""
+    """Return the preparation: certificates, kubeconfig, and the queries about the workload cluster."""
     observed, cluster, now = scope.observed, scope.cluster, scope.now
-    kcp, asked = observed.kcp, observed.asked
+    kcp, queries = observed.kcp, observed.queries
     if not cluster.status.initialization.infrastructure_provisioned:
         return Preparation((), Inspection(InspectionState.NOT_INITIALIZED, _NO_INFRASTRUCTURE), None)
     credentials = authorities(observed, etcd_managed=plane.etcd_managed, initialized=plane.initialized)
@@ -283,15 +285,15 @@ def _prepare(scope: Scope, plane: ControlPlane) -> Preparation:
         inspection = Inspection(InspectionState.NOT_INITIALIZED, _NO_ENDPOINT)
         return Preparation(credentials.actions, inspection, credentials.mark)
     server = f"https://{_bracketed(endpoint.host)}:{endpoint.port}"
-    actions, wanted = kubeconfig(observed, server, now)
-    if asked is not None:
+    actions, needed = kubeconfig(observed, server, now)
+    if queries is not None:
         busy = _is_busy(plane)
-        wanted += needs(asked, observed.facts, initialized=plane.initialized, busy=busy)
+        needed += needs(queries, observed.facts, initialized=plane.initialized, busy=busy)
         if inspect(observed, now).state is InspectionState.COMPLETE:
-            wanted += expiry.needs(asked.serving, observed.machines)
-        wanted += upkeep.needs(kcp, asked, initialized=plane.initialized, rolls=bool(plane.needs_rollout), busy=busy)
+            needed += expiry.needs(queries.serving, observed.machines)
+        needed += upkeep.needs(kcp, queries, initialized=plane.initialized, rolls=bool(plane.needs_rollout), busy=busy)
     return Preparation(
-        (*credentials.actions, *actions), inspect(observed, now), credentials.mark, tuple(wanted), ready=True
+        (*credentials.actions, *actions), inspect(observed, now), credentials.mark, tuple(needed), ready=True
     )
 
 
@@ -300,28 +302,28 @@ def _bracketed(host: str) -> str:
 
 
 def _is_busy(plane: ControlPlane) -> bool:
-    """Whether something happens, or is wrong, so that it is looked at often."""
+    """Return whether something changes or is unhealthy, so that the workload cluster is queried often."""
     if len(plane.machines) != plane.desired or plane.outdated or plane.deleting_machines or plane.to_be_remediated:
         return True
-    told = [c for c in plane.kcp.status.conditions if c.type in _HEALTH]
+    reported = [c for c in plane.kcp.status.conditions if c.type in _HEALTH]
     types = (*health_conditions(plane.etcd_managed), MachineCondition.LABELS_AND_TAINTS)
-    return any(c.status != "True" for c in told) or not all(all_true(machine, types) for machine in plane.machines)
+    return any(c.status != "True" for c in reported) or not all(all_true(machine, types) for machine in plane.machines)
 
 
 def _step(scope: Scope, assessed: Assessed, prepared: Preparation, place: Slot) -> Step:
     if not prepared.ready:
         return Step(waiting=Waiting("WaitingForCluster", prepared.inspection.message))
     if prepared.actions:
-        return Step(waiting=Waiting("Credentials", "certificates and kubeconfig are being made"))
+        return Step(waiting=Waiting("Credentials", "Creating certificates and kubeconfig"))
     observed, template = scope.observed, scope.observed.template
     if template is None:
-        return Step(waiting=Waiting("WaitingForTemplate", "spec.machineTemplate.spec.infrastructureRef names nothing"))
+        return Step(waiting=Waiting("WaitingForTemplate", "spec.machineTemplate.spec.infrastructureRef is not set"))
     plane, spec = assessed.plane, scope.config_spec
     situation = Situation(assessed, prepared.inspection, place, template, spec, scope.core, scope.now)
     if plane.needs_rollout and plane.initialized and prepared.inspection.state is InspectionState.COMPLETE:
-        before = upkeep.before_rollout(observed.facts.kubeadm_config, ClusterKey.of(scope.cluster), spec, scope.core)
-        if before is not None and not plane.deleting_machines:
-            return before
+        preparing = upkeep.before_rollout(observed.facts.kubeadm_config, ClusterKey.of(scope.cluster), spec, scope.core)
+        if preparing is not None and not plane.deleting_machines:
+            return preparing
     step = next_step(situation)
     if not step.done:
         return step
@@ -334,7 +336,7 @@ def _step(scope: Scope, assessed: Assessed, prepared: Preparation, place: Slot) 
 
 
 def _with_certificates(plane: ControlPlane, mark: Mark | None, now: datetime) -> ControlPlane:
-    """The control plane with its condition about certificates, which decisions read."""
+    """Return the control plane with its condition CertificatesAvailable, which decisions read."""
     if mark is None:
         return plane
     kcp = plane.kcp
@@ -349,14 +351,14 @@ def _with_certificates(plane: ControlPlane, mark: Mark | None, now: datetime) ->
     return replace(plane, kcp=msgspec.structs.replace(kcp, status=status))
 
 
-def _were_being_made(kcp: KubeadmControlPlane) -> bool:
-    """Whether the last pass said that it makes certificates: one that says so again has not made them."""
-    said = find_condition(kcp.status.conditions, ConditionType.CERTIFICATES_AVAILABLE)
-    return said is not None and said.status == "Unknown"
+def _was_creating_certificates(kcp: KubeadmControlPlane) -> bool:
+    """Return whether the last reconciliation was creating certificates; if it still is, their creation failed."""
+    current = find_condition(kcp.status.conditions, ConditionType.CERTIFICATES_AVAILABLE)
+    return current is not None and current.status == "Unknown"
 
 
 def _template_owner(scope: Scope) -> Iterable[Action]:
-    """The Cluster owns the template, so that it goes and moves with it."""
+    """Make the Cluster own the template, so that the template is deleted and moved with it."""
     template = scope.observed.template
     if template is None or template.obj is None or template.kind is None or template.is_deleting:
         return ()
@@ -365,22 +367,22 @@ def _template_owner(scope: Scope) -> Iterable[Action]:
 
 
 def _synced(scope: Scope, plane: ControlPlane, busy: Container[str]) -> Iterable[Action]:
-    """What Machines and their parts take over without being replaced; those that are being written come next time."""
+    """Yield the in-place changes of Machines and their objects; Machines in `busy` are changed next time."""
     observed, kcp, name = scope.observed, scope.observed.kcp, scope.cluster.metadata.name
-    found: list[Action | None] = []
+    changes: list[Action | None] = []
     for machine in observed.machines:
         if machine.metadata.name not in busy:
-            found.append(machine_sync(kcp, name, machine, etcd_managed=plane.etcd_managed))
-        found += _parts(observed, machine, name)
-    return [action for action in found if action is not None]
+            changes.append(machine_sync(kcp, name, machine, etcd_managed=plane.etcd_managed))
+        changes += _part_changes(observed, machine, name)
+    return [action for action in changes if action is not None]
 
 
-def _parts(observed: Observed, machine: Machine, cluster: str) -> list[Action | None]:
-    kcp, found = observed.kcp, []
+def _part_changes(observed: Observed, machine: Machine, cluster: str) -> list[Action | None]:
+    kcp, changes = observed.kcp, []
     infra = observed.infra.get(machine.metadata.name)
     if infra is not None and infra.obj is not None and infra.kind is not None and not is_deleting(machine):
-        found.append(part_sync(infra.kind, kcp, cluster, infra.obj))
+        changes.append(part_sync(infra.kind, kcp, cluster, infra.obj))
     config = observed.configs.get(machine.metadata.name)
     if config is not None and not is_deleting(machine):
-        found.append(part_sync(KUBEADM_CONFIG, kcp, cluster, config))
-    return list(found)
+        changes.append(part_sync(KUBEADM_CONFIG, kcp, cluster, config))
+    return list(changes)

@@ -1,4 +1,4 @@
-"""The status of a KubeadmControlPlane: counts, versions and both sets of conditions. Pure.
+"""The status of a KubeadmControlPlane: numbers of replicas, versions and both sets of conditions. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/status.go,
 internal/util/version/version.go (VersionsFromMachines).
@@ -81,26 +81,26 @@ _SUMMARIZED: Final = (
 
 @dataclass(frozen=True)
 class Report:
-    """What a pass has found out, besides the conditions of Machines."""
+    """The results of a reconciliation, besides the conditions of Machines."""
 
     preflight: Preflight = PASSED
     template_missing: bool = False
     certificates: Mark | None = None
-    """None leaves the condition as it is."""
+    """None leaves the condition unchanged."""
     certificates_failed: bool = False
-    """Whether an attempt to make them has come to nothing."""
+    """Whether an attempt to create certificates failed."""
     deleting: Mark = field(default_factory=lambda: Mark("False", "NotDeleting"))
     has_kubeadm_config: bool = False
     failed: Failed | None = None
-    """Why the last attempt to make a Machine came to nothing."""
+    """The failure of the last attempt to create a Machine."""
     initializes: bool = False
-    """Whether the first Machine is about to be made."""
+    """Whether the first Machine is being created."""
     complete: bool = True
-    """Whether all of the spec was looked at, so that its generation counts as observed."""
+    """Whether the whole spec was reconciled, so that its generation is observed."""
 
 
 def status_of(assessed: Assessed, report: Report, now: datetime) -> KubeadmControlPlaneStatus:
-    """The status as it is to be."""
+    """Return the new status."""
     plane = _with_marks(assessed, report, now)
     kcp, machines = plane.kcp, plane.machines
     conditions = kcp.status.conditions
@@ -137,13 +137,13 @@ def status_of(assessed: Assessed, report: Report, now: datetime) -> KubeadmContr
 
 
 def versions_of(machines: Sequence[Machine]) -> list[StatusVersion]:
-    """Kubernetes versions of the Machines, the oldest first: what their nodes run, else what they are to run."""
-    found = [
+    """Return the Kubernetes versions of the Machines, the oldest first: those of their nodes, else the desired ones."""
+    versions = [
         (machine.status.node_info.kubelet_version if machine.status.node_info is not None else "")
         or machine.spec.version
         for machine in machines
     ]
-    counts = Counter(version for version in found if version)
+    counts = Counter(version for version in versions if version)
     return [StatusVersion(version=version, replicas=counts[version]) for version in sorted(counts, key=sort_key)]
 
 
@@ -152,10 +152,10 @@ def _with(kcp: KubeadmControlPlane, *, conditions: list[Condition]) -> KubeadmCo
 
 
 def _with_marks(assessed: Assessed, report: Report, now: datetime) -> ControlPlane:
-    """The control plane with its conditions about its inside, its certificates, and whether it is initialised."""
+    """Return the control plane with its conditions about health, certificates and initialization."""
     plane = assessed.plane
     kcp, generation = plane.kcp, plane.kcp.metadata.generation
-    if report.has_kubeadm_config and not plane.initialized and not _first_goes(plane):
+    if report.has_kubeadm_config and not plane.initialized and not _is_only_machine_deleted(plane):
         initialization = KubeadmControlPlaneInitializationStatus(control_plane_initialized=True)
         kcp = msgspec.structs.replace(kcp, status=msgspec.structs.replace(kcp.status, initialization=initialization))
     plane = replace(plane, kcp=kcp)
@@ -171,8 +171,8 @@ def _with_marks(assessed: Assessed, report: Report, now: datetime) -> ControlPla
     return replace(plane, kcp=_with(kcp, conditions=conditions))
 
 
-def _first_goes(plane: ControlPlane) -> bool:
-    """Whether the only Machine is about to go: that kubeadm came to its end there then means nothing."""
+def _is_only_machine_deleted(plane: ControlPlane) -> bool:
+    """Return whether the only Machine is or will be deleted: then it does not matter that kubeadm completed there."""
     if len(plane.machines) != 1:
         return False
     machine = plane.machines[0]
@@ -199,16 +199,16 @@ def _all(machines: Sequence[Machine], type_: str, word: str) -> Mark:
     if not machines:
         return Mark("True", "NoReplicas")
     reasons = Reasons(issue=f"Not{word}", unknown=f"{word}Unknown", info=word)
-    found = aggregated([owned(MACHINE.kind, machine) for machine in machines], type_, reason=reasons)
-    return Mark(found.status, found.reason, found.message)
+    ready = aggregated([owned(MACHINE.kind, machine) for machine in machines], type_, reason=reasons)
+    return Mark(ready.status, ready.reason, ready.message)
 
 
 def _remediating(plane: ControlPlane) -> Mark:
-    ours = plane.to_be_remediated
-    if not ours:
+    candidates = plane.to_be_remediated
+    if not candidates:
         return not_remediated([machine for machine in plane.machines if is_unhealthy(machine)])
-    found = aggregated([owned(MACHINE.kind, machine) for machine in ours], MachineCondition.OWNER_REMEDIATED)
-    return Mark("True", "Remediating", found.message)
+    sources = [owned(MACHINE.kind, machine) for machine in candidates]
+    return Mark("True", "Remediating", aggregated(sources, MachineCondition.OWNER_REMEDIATED).message)
 
 
 def _deprecated(
@@ -235,8 +235,8 @@ def _deprecated(
 
 
 def _is_ready(plane: ControlPlane, node: str) -> bool:
-    found = plane.inside.nodes[node].condition("Ready")
-    return found is not None and found.status == "True"
+    ready = plane.inside.nodes[node].condition("Ready")
+    return ready is not None and ready.status == "True"
 
 
 def _legacy_marks(

@@ -34,7 +34,7 @@ from ironbell.contract.clusters.secrets import (
 )
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.kubeadm.controlplane.workload.addons import CoreDnsChange
-from ironbell.controllers.kubeadm.controlplane.workload.certificates import MakeCertificates, MakeKubeconfig
+from ironbell.controllers.kubeadm.controlplane.workload.certificates import CreateCertificates, CreateKubeconfig
 from ironbell.controllers.kubeadm.controlplane.workload.effects import (
     CoreDnsArguments,
     KubeProxyArguments,
@@ -221,7 +221,9 @@ def _created(actions: Any) -> dict[str, Any]:
 def test_missing_authorities_are_made_and_only_they() -> None:
     setting = Setting()
     purposes = (Purpose.CLUSTER_CA, Purpose.SERVICE_ACCOUNT)
-    made = _created(run(setting.operator.make_certificates(MakeCertificates(CLUSTER.key, OWNER, purposes, EC, 100))))
+    made = _created(
+        run(setting.operator.create_certificates(CreateCertificates(CLUSTER.key, OWNER, purposes, EC, 100)))
+    )
     assert set(made) == {"c1-ca", "c1-sa"}
     authority = key_pair_of(SECRET.decode(msgspec.json.encode(made["c1-ca"])))
     certificate, _key = pki.usable(authority)
@@ -229,9 +231,9 @@ def test_missing_authorities_are_made_and_only_they() -> None:
     assert timedelta(days=99) < life <= timedelta(days=100)
 
 
-def _with_kubeconfig() -> tuple[Setting, MakeKubeconfig]:
+def _with_kubeconfig() -> tuple[Setting, CreateKubeconfig]:
     setting = Setting()
-    arguments = MakeKubeconfig(CLUSTER.key, OWNER, "https://10.0.0.1:6443", EC)
+    arguments = CreateKubeconfig(CLUSTER.key, OWNER, "https://10.0.0.1:6443", EC)
     authority = pki.create_authority(EC, setting.clock.now())
     setting.put_secret(key_pair_secret(CLUSTER.key, Purpose.CLUSTER_CA, authority, OWNER))
     (body,) = _created(run(setting.operator.create_kubeconfig(arguments))).values()
@@ -250,7 +252,7 @@ def test_a_rotated_kubeconfig_lives_longer_and_points_where_it_did() -> None:
     setting, arguments = _with_kubeconfig()
     before = run(setting.inspector.kubeconfig_end(KubeconfigEnd(CLUSTER, "1")))
     setting.clock.advance(200 * 86400)
-    moved = MakeKubeconfig(CLUSTER.key, OWNER, "https://elsewhere:6443", EC)
+    moved = CreateKubeconfig(CLUSTER.key, OWNER, "https://elsewhere:6443", EC)
     (action,) = run(setting.operator.rotate_kubeconfig(moved))
     assert isinstance(action, MergePatch)
     assert action.resource_version
@@ -267,7 +269,7 @@ def test_a_rotated_kubeconfig_lives_longer_and_points_where_it_did() -> None:
 
 
 def test_a_kubeconfig_that_is_gone_is_not_rotated() -> None:
-    arguments = MakeKubeconfig(CLUSTER.key, OWNER, "https://10.0.0.1:6443", EC)
+    arguments = CreateKubeconfig(CLUSTER.key, OWNER, "https://10.0.0.1:6443", EC)
     assert run(Setting().operator.rotate_kubeconfig(arguments)) == []
 
 

@@ -21,7 +21,7 @@ from ironbell.controllers.kubeadm.controlplane.machines.configspec import is_joi
 from ironbell.controllers.kubeadm.controlplane.machines.deletion import next_step
 from ironbell.controllers.kubeadm.controlplane.observed import Observed
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
-from ironbell.controllers.kubeadm.controlplane.workload.certificates import MAKE_CERTIFICATES
+from ironbell.controllers.kubeadm.controlplane.workload.certificates import CREATE_CERTIFICATES
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Delete
 from ironbell.kube.testing.crash import crash_check
@@ -68,8 +68,8 @@ def test_certificates_that_are_being_made_are_no_failure_and_those_that_were_not
     def broken(_world: World, _arguments: object) -> list[Any]:
         raise Unavailable("the disk is full")
 
-    works = world.performers[MAKE_CERTIFICATES]
-    world.performers[MAKE_CERTIFICATES] = broken
+    works = world.performers[CREATE_CERTIFICATES]
+    world.performers[CREATE_CERTIFICATES] = broken
     with pytest.raises(NotSettledError):
         world.settle(ControlPlaneReconciler(), max_rounds=1)
     assert statuses(control_plane(world))["CertificatesAvailable"] == "Unknown"
@@ -77,7 +77,7 @@ def test_certificates_that_are_being_made_are_no_failure_and_those_that_were_not
     with pytest.raises(NotSettledError):
         world.settle(ControlPlaneReconciler(), max_rounds=2)
     assert legacy() == ("False", "CertificatesGenerationFailed")
-    world.performers[MAKE_CERTIFICATES] = works
+    world.performers[CREATE_CERTIFICATES] = works
     world.errors.clear()
     run(world)
     assert legacy() == ("True", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironbell.controllers.kubeadm.controlplane.conditions.podhealth import verdict_of
+from ironbell.controllers.kubeadm.controlplane.conditions.components import finding_of
 from ironbell.controllers.kubeadm.controlplane.workload.queries import ContainerView, PodAnswer, PodView
 
 READY = (("Ready", "True"),)
@@ -44,14 +44,14 @@ READY = (("Ready", "True"),)
     ],
 )
 def test_the_condition_follows_the_pod(pod: PodView | None, expected: tuple[str, str, str], legacy: str) -> None:
-    verdict = verdict_of(PodAnswer("n1", "etcd", pod))
-    assert verdict.mark is not None
-    assert verdict.legacy is not None
-    assert (verdict.mark.status, verdict.mark.reason, verdict.mark.message) == expected
-    assert (verdict.legacy.status, verdict.legacy.severity) == (expected[0], legacy)
+    finding = finding_of(PodAnswer("n1", "etcd", pod))
+    assert finding.mark is not None
+    assert finding.legacy is not None
+    assert (finding.mark.status, finding.mark.reason, finding.mark.message) == expected
+    assert (finding.legacy.status, finding.legacy.severity) == (expected[0], legacy)
 
 
 def test_a_pod_that_could_not_be_read_is_unknown_and_says_why() -> None:
-    verdict = verdict_of(PodAnswer("n1", "etcd", error="timeout"))
-    assert verdict.mark is not None
-    assert (verdict.mark.status, verdict.mark.message) == ("Unknown", "Failed to get the Pod: timeout")
+    finding = finding_of(PodAnswer("n1", "etcd", error="timeout"))
+    assert finding.mark is not None
+    assert (finding.mark.status, finding.mark.message) == ("Unknown", "Failed to get the Pod: timeout")

@@ -11,8 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ironbell.codec import goyaml
-from ironbell.controllers.kubeadm.config.ignition.convert import converted
-from ironbell.controllers.kubeadm.config.ignition.errors import IgnitionError
+from ironbell.controllers.kubeadm.config.ignition.convert import IgnitionError, converted
 from ironbell.controllers.kubeadm.config.ignition.host import container_linux_config
 from ironbell.controllers.kubeadm.config.rendering.userdata import UserData
 from ironbell.kube.decision import Fields
@@ -21,10 +20,10 @@ _FIELD: Final = "spec.ignition.containerLinuxConfig.additionalConfig"
 
 
 def ignition_config(data: UserData) -> str:
-    """The JSON document.
+    """Return the JSON document.
 
     Raises:
-        IgnitionError: the user data, or what a user adds, cannot be written as Ignition.
+        IgnitionError: the user data, or the user's addition, cannot be written as Ignition.
     """
     config, _ = converted(container_linux_config(data), "spec")
     additional = data.container_linux_config.get("additionalConfig")
@@ -35,7 +34,7 @@ def ignition_config(data: UserData) -> str:
 
 
 def appended(config: Fields, more: Fields) -> Fields:
-    """One config with another behind it: lists follow each other, of the rest the other's counts."""
+    """Return a config with another one appended: lists are concatenated, other values are those of the second."""
     ignition, added = config["ignition"], more["ignition"]
     return {
         **{name: _joined(config[name], more[name]) for name in ("networkd", "passwd", "storage", "systemd")},
@@ -48,17 +47,17 @@ def appended(config: Fields, more: Fields) -> Fields:
     }
 
 
-def _joined(one: Fields, other: Fields) -> Fields:
-    return {name: [*one.get(name, []), *other.get(name, [])] for name in [*one, *(n for n in other if n not in one)]}
+def _joined(first: Fields, second: Fields) -> Fields:
+    return {name: [*first.get(name, []), *second.get(name, [])] for name in {**first, **second}}
 
 
 def _additional(text: str, *, is_strict: bool) -> Fields:
     try:
         document: Any = goyaml.load(text)
     except goyaml.YamlError as error:
-        raise IgnitionError(f"{_FIELD} is no YAML: {error}") from None
+        raise IgnitionError(f"{_FIELD} is not valid YAML: {error}") from None
     config, unknown = converted({} if document is None else document, _FIELD)
     if is_strict and (unknown or document is None):
-        what = f"has unknown fields: {', '.join(unknown)}" if unknown else "is empty"
-        raise IgnitionError(f"{_FIELD} {what}; correct it, or set strict to false")
+        problem = f"has unknown fields: {', '.join(unknown)}" if unknown else "is empty"
+        raise IgnitionError(f"{_FIELD} {problem}; correct it, or set strict to false")
     return config

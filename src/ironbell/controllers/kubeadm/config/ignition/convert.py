@@ -1,8 +1,8 @@
-"""Container Linux Configs to Ignition: the same things under other names.
+"""Conversion of Container Linux Configs to Ignition: the same values under other names.
 
-A table says for every place what may be there and what it becomes. Fields that are not in it are told and left out.
-The sections that stand for units of Flatcar's own (etcd, flannel, update, docker, locksmith) are refused: they need to
-know the platform; their units can be written out under `systemd`.
+A table lists for every object its fields, and their names in Ignition. Fields that are not in it are reported and left
+out. The sections for Flatcar's own units (etcd, flannel, update, docker, locksmith) are rejected: they depend on the
+platform. Their units can be written under `systemd`.
 
 Source: flatcar/container-linux-config-transpiler: config/types.
 """
@@ -15,13 +15,20 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
-from ironbell.controllers.kubeadm.config.ignition.errors import IgnitionError
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.decision import Fields
+
+
+class IgnitionError(IronbellError):
+    """The spec cannot be expressed in Ignition. The message names the field, and never contains a value."""
+
+    reason, retry = "IgnitionUnusable", Retry.NEVER
+
 
 VERSION: Final = "2.3.0"
 _UNRESERVED: Final = "!~*'()"
-"""What the data URLs of upstream's library leave as it is, besides what `quote` does."""
-_REFUSED: Final = ("etcd", "flannel", "update", "docker", "locksmith")
+"""Characters that upstream's library does not escape in data URLs, in addition to those of `quote`."""
+_UNSUPPORTED: Final = ("etcd", "flannel", "update", "docker", "locksmith")
 _TYPE_GUIDS: Final = {
     "raid_containing_root": "be9067b9-ea49-4f15-b4f6-f36f8c9e1818",
     "linux_filesystem_data": "0fc63daf-8483-4772-8e79-3d69d8477de4",
@@ -64,7 +71,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An object: what its fields become, and what is made of the whole."""
+    """An object: its fields with their names in Ignition, and a function that completes the result."""
 
     fields: Mapping[str, tuple[str, Shape]]
     finish: Callable[[Fields, str], Fields] | None = None
@@ -74,18 +81,18 @@ Shape: TypeAlias = Text | Number | Flag | Many | Table
 
 
 def converted(document: Any, where: str) -> tuple[Fields, list[str]]:
-    """A Container Linux Config as Ignition config, and the fields in it that nobody knows.
+    """Return a Container Linux Config as Ignition config, and its unknown fields.
 
     Raises:
-        IgnitionError: a field has the wrong type, or cannot be served.
+        IgnitionError: a field has the wrong type, or is not supported.
     """
     if isinstance(document, dict):
-        for name in _REFUSED:
+        for name in _UNSUPPORTED:
             if document.get(name) is not None:
                 raise IgnitionError(f"{where}: section {name} is not supported; write its units under systemd")
     unknown: list[str] = []
-    found = _object(document, _CONFIG, where, unknown)
-    ignition = found.get("ignition", {})
+    fields = _object(document, _CONFIG, where, unknown)
+    ignition = fields.get("ignition", {})
     config = {
         "ignition": {
             "version": VERSION,
@@ -93,13 +100,13 @@ def converted(document: Any, where: str) -> tuple[Fields, list[str]]:
             "timeouts": ignition.get("timeouts", {}),
             "security": {"tls": ignition.get("security", {}).get("tls", {})},
         },
-        **{name: found.get(name, {}) for name in ("networkd", "passwd", "storage", "systemd")},
+        **{name: fields.get(name, {}) for name in ("networkd", "passwd", "storage", "systemd")},
     }
     return config, unknown
 
 
 def data_url(content: str) -> str:
-    """A file's content as its source; bytes that are no UTF-8 stand in it as lone surrogates."""
+    """Return a file's content as its source; bytes that are not UTF-8 are lone surrogates in the content."""
     return f"data:,{quote(content, safe=_UNRESERVED, errors='surrogateescape')}"
 
 
@@ -108,86 +115,86 @@ def _value(value: Any, shape: Shape, where: str, unknown: list[str]) -> Any:
         return _object(value, shape, where, unknown)
     if isinstance(shape, Many):
         if not isinstance(value, list):
-            raise IgnitionError(f"{where} is no list")
+            raise IgnitionError(f"{where} is not a list")
         return [_value(item, shape.of, f"{where}[{number}]", unknown) for number, item in enumerate(value)]
     if isinstance(shape, Text):
         if isinstance(value, dict | list):
-            raise IgnitionError(f"{where} is no text")
+            raise IgnitionError(f"{where} is not text")
         return str(value).lower() if isinstance(value, bool) else str(value)
     if isinstance(shape, Flag):
         if not isinstance(value, bool):
             raise IgnitionError(f"{where} is neither true nor false")
         return value
     if not isinstance(value, int) or isinstance(value, bool):
-        raise IgnitionError(f"{where} is no whole number")
+        raise IgnitionError(f"{where} is not an integer")
     return value
 
 
 def _object(value: Any, table: Table, where: str, unknown: list[str]) -> Fields:
     if not isinstance(value, dict):
-        raise IgnitionError(f"{where} is no object")
+        raise IgnitionError(f"{where} is not an object")
     unknown += [f"{where}.{name}" for name in value if name not in table.fields]
-    found: Fields = {}
+    fields: Fields = {}
     for name, (becomes, shape) in table.fields.items():
         if value.get(name) is None:
             if isinstance(shape, Text) and shape.kept:
-                found[becomes] = ""
+                fields[becomes] = ""
             continue
-        one = _value(value[name], shape, f"{where}.{name}", unknown)
-        if one or isinstance(shape, Table) or (not isinstance(shape, Many) and shape.kept):
-            found[becomes] = one
-    return found if table.finish is None else table.finish(found, where)
+        item = _value(value[name], shape, f"{where}.{name}", unknown)
+        if item or isinstance(shape, Table) or (not isinstance(shape, Many) and shape.kept):
+            fields[becomes] = item
+    return fields if table.finish is None else table.finish(fields, where)
 
 
-def _node(found: Fields, where: str) -> Fields:
-    return {**found, "filesystem": found.get("filesystem") or "root"}
+def _node(fields: Fields, where: str) -> Fields:
+    return {**fields, "filesystem": fields.get("filesystem") or "root"}
 
 
-def _file(found: Fields, where: str) -> Fields:
-    contents: Fields = found.get("contents", {})
+def _file(fields: Fields, where: str) -> Fields:
+    contents: Fields = fields.get("contents", {})
     if contents.pop("local", None):
         raise IgnitionError(f"{where}.contents.local names a file of another machine; write the content inline")
     remote: Fields = contents.get("remote", {})
     if remote.get("source") and contents.get("inline"):
         raise IgnitionError(f"{where}.contents has both inline and remote; leave one out")
     source = remote.get("source") or data_url(contents.get("inline", ""))
-    made = {"source": source, "verification": remote.get("verification", {})}
+    reference = {"source": source, "verification": remote.get("verification", {})}
     if remote.get("compression"):
-        made["compression"] = remote["compression"]
-    return {**_node(found, where), "mode": found.get("mode", 0o644), "contents": made}
+        reference["compression"] = remote["compression"]
+    return {**_node(fields, where), "mode": fields.get("mode", 0o644), "contents": reference}
 
 
-def _directory(found: Fields, where: str) -> Fields:
-    return {**_node(found, where), "mode": found.get("mode", 0o755)}
+def _directory(fields: Fields, where: str) -> Fields:
+    return {**_node(fields, where), "mode": fields.get("mode", 0o755)}
 
 
-def _partition(found: Fields, where: str) -> Fields:
+def _partition(fields: Fields, where: str) -> Fields:
     for name in ("sizeMiB", "startMiB"):
-        if name in found:
-            found[name] = _mebibytes(found[name], where)
-    if "typeGuid" in found:
-        found["typeGuid"] = _TYPE_GUIDS.get(found["typeGuid"], found["typeGuid"])
-    return found
+        if name in fields:
+            fields[name] = _mebibytes(fields[name], where)
+    if "typeGuid" in fields:
+        fields["typeGuid"] = _TYPE_GUIDS.get(fields["typeGuid"], fields["typeGuid"])
+    return fields
 
 
 def _mebibytes(text: str, where: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise IgnitionError(f"{where}: {text!r} is no size such as 512MiB")
+        raise IgnitionError(f"{where}: {text!r} is not a size such as 512MiB")
     size = int(match[1]) * _FACTORS[match[2]]
     if size % _FACTORS["MiB"]:
-        raise IgnitionError(f"{where}: {text!r} is no whole number of MiB")
+        raise IgnitionError(f"{where}: {text!r} is not a whole number of MiB")
     return size // _FACTORS["MiB"]
 
 
-def _verification(found: Fields, where: str) -> Fields:
-    digest = found.get("hash", {})
+def _verification(fields: Fields, where: str) -> Fields:
+    digest = fields.get("hash", {})
     is_whole = bool(digest.get("function") and digest.get("sum"))
     return {"hash": f"{digest['function']}-{digest['sum']}"} if is_whole else {}
 
 
-def _verified(found: Fields, where: str) -> Fields:
-    return {**found, "verification": found.get("verification", {})}
+def _verified(fields: Fields, where: str) -> Fields:
+    return {**fields, "verification": fields.get("verification", {})}
 
 
 _HASH: Final = Table({"function": ("function", Text()), "sum": ("sum", Text())})

@@ -1,8 +1,8 @@
-"""What a host is to do, as a Container Linux Config.
+"""The host's tasks as a Container Linux Config.
 
-kubeadm runs from a unit, once: what it is given is moved away at the end. Some of upstream's template is defective and
-done right here: a switch that is off counts as off (`layout`, `ntp.enabled`), `overwrite` may be left out, a file's
-permissions are octal with or without a leading zero, and units of mounts are named as systemd wants them.
+kubeadm runs from a unit, once: its configuration is moved away at the end. Defects of upstream's template are
+corrected: a boolean that is false has an effect (`layout`, `ntp.enabled`), `overwrite` may be unset, a file's
+permissions are octal with or without a leading zero, and units of mounts have the names that systemd requires.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/pkg/ignition/{ignition,clc/clc}.go.
 """
@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ironbell.contract.clusters.bootstrap_failure import SENTINEL
-from ironbell.controllers.kubeadm.config.ignition.errors import IgnitionError
-from ironbell.controllers.kubeadm.config.rendering.retries import repeated
-from ironbell.controllers.kubeadm.config.rendering.userdata import Part, Role, UserData, WriteFile
+from ironbell.controllers.kubeadm.config.ignition.convert import IgnitionError
+from ironbell.controllers.kubeadm.config.rendering.userdata import Part, Role, UserData, WriteFile, repeated
 from ironbell.kube.decision import Fields
 
 CONFIG_PATH: Final = "/etc/kubeadm.yml"
@@ -68,10 +67,10 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9:_.]")
 
 
 def container_linux_config(data: UserData) -> Fields:
-    """The config.
+    """Return the config.
 
     Raises:
-        IgnitionError: a file or mount cannot be written so.
+        IgnitionError: a file or mount is not valid.
     """
     setup = data.disk_setup or {}
     return {
@@ -86,7 +85,7 @@ def container_linux_config(data: UserData) -> Fields:
 
 
 def mount_unit(path: str) -> str:
-    """The name that systemd wants for the unit of a mount (`systemd-escape --path --suffix=mount`)."""
+    """Return the name that systemd requires for the unit of a mount (`systemd-escape --path --suffix=mount`)."""
     parts = [part for part in path.split("/") if part]
     escaped = ["".join(_escaped(char) for char in part.encode()) for part in parts]
     name = "-".join(escaped) or "-"
@@ -118,7 +117,7 @@ def _units(data: UserData) -> Iterator[Fields]:
     if (data.ntp or {}).get("enabled"):
         yield {"name": "ntpd.service", "enabled": True}
     setup = data.disk_setup or {}
-    devices = {one.get("label", ""): one.get("device", "") for one in setup.get("filesystems", ())}
+    devices = {item.get("label", ""): item.get("device", "") for item in setup.get("filesystems", ())}
     for number, mount in enumerate(data.mounts):
         if len(mount) < 2:
             raise IgnitionError(f"spec.mounts[{number}] needs a filesystem's label and a path")
@@ -189,7 +188,7 @@ def _mode(number: int, permissions: str) -> int | None:
     try:
         return int(permissions, 8) if permissions else None
     except ValueError:
-        raise IgnitionError(f"spec.files[{number}].permissions {permissions!r} is no octal number") from None
+        raise IgnitionError(f"spec.files[{number}].permissions {permissions!r} is not an octal number") from None
 
 
 def _content(number: int, file: WriteFile) -> str:
@@ -198,11 +197,11 @@ def _content(number: int, file: WriteFile) -> str:
     try:
         return base64.b64decode(file.content).decode("utf-8", "surrogateescape")
     except binascii.Error:
-        raise IgnitionError(f"spec.files[{number}].content is no base 64") from None
+        raise IgnitionError(f"spec.files[{number}].content is not valid base64") from None
 
 
 def _clipped(text: str) -> str:
-    """With one line break at its end, as in a YAML block; nothing stays nothing."""
+    """Return text with one final line break, as in a YAML block; empty text stays empty."""
     stripped = text.rstrip("\n")
     return f"{stripped}\n" if stripped else ""
 

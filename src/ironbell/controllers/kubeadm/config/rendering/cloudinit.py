@@ -1,6 +1,6 @@
-"""cloud-config, byte for byte as upstream writes it: providers and users look for what they know at its place.
+"""cloud-config, byte for byte as upstream writes it, because providers and users rely on its layout.
 
-Values go in as they are, without quotes: what a user writes there is YAML, and jinja where cloud-init expands it.
+Values are inserted without quotes: the user writes YAML, with jinja where cloud-init expands it.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/pkg/cloudinit.
 """
@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from ironbell.codec.gotemplate.golib.quoting import quote
 from ironbell.contract.clusters.bootstrap_failure import SENTINEL
-from ironbell.controllers.kubeadm.config.rendering.retries import repeated
-from ironbell.controllers.kubeadm.config.rendering.userdata import Part, Role, UserData, WriteFile
+from ironbell.controllers.kubeadm.config.rendering.userdata import Part, Role, UserData, WriteFile, repeated
 
 INIT_PATH: Final = "/run/kubeadm/kubeadm.yaml"
 JOIN_PATH: Final = "/run/kubeadm/kubeadm-join-config.yaml"
@@ -44,7 +43,7 @@ _FILESYSTEM_FIELDS: Final = (("partition", "partition"), ("overwrite", "overwrit
 
 
 def cloud_config(data: UserData) -> str:
-    """The whole document."""
+    """Return the document."""
     return "".join(
         (
             _HEADER,
@@ -82,7 +81,7 @@ def _kubeadm_file(data: UserData) -> str:
     separator = "      ---\n"
     documents = [_indented(document) for document in data.documents]
     content = f"\n{separator}".join(documents)
-    # upstream leaves the separator out in the one case
+    # upstream leaves out the separator in this case only
     first = "" if data.role is Role.CONTROL_PLANE else separator
     return f"{_entry(WriteFile(path, '', owner='root:root', permissions='0640'))}content: |\n{first}{content}"
 
@@ -96,7 +95,7 @@ def _file(file: WriteFile) -> str:
 
 
 def _entry(file: WriteFile) -> str:
-    """An entry of write_files up to where its content begins."""
+    """Return an entry of write_files up to its content."""
     lines = [f"-   path: {file.path}"]
     if file.encoding:
         lines.append(f'encoding: "{file.encoding}"')
@@ -182,7 +181,7 @@ def _mounts(mounts: Iterable[Iterable[str]]) -> Iterator[str]:
 
 
 def _is_set(value: Any) -> bool:
-    """Whether upstream prints it: text that is not empty, and switches whatever they say."""
+    """Return whether upstream prints a value: text that is not empty, and every boolean."""
     return value is not None and value != ""
 
 

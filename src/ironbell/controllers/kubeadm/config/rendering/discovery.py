@@ -1,7 +1,7 @@
-"""How a machine that joins finds its cluster: by token and key digest, or by a kubeconfig.
+"""Discovery of the cluster by a machine that joins: by token and key digest, or by a kubeconfig.
 
-What a user has said stays; the rest is written into the spec, as upstream does, so that it can be seen and is the same
-when data are made again.
+Fields that the user has set are kept; the others are written into the spec, as upstream does, so that they are visible
+and stay the same when data are rendered again.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go
 (reconcileDiscovery, reconcileDiscoveryFile).
@@ -18,14 +18,14 @@ from ironbell.kube.decision import Fields
 
 
 def discovery_patch(spec: Spec, role: Role, endpoint: str, authority: bytes, token: str) -> Fields:
-    """What is to be written into a spec; empty if nothing is missing.
+    """Return the patch that completes a spec's discovery; empty if nothing is missing.
 
     Args:
-        spec: the spec as it is.
-        role: what the machine becomes.
+        spec: the current spec.
+        role: the machine's role.
         endpoint: `host:port` of the control plane.
         authority: the cluster's certificates, in PEM.
-        token: to be used where there is none; a new one for a pool takes the place of the old one.
+        token: the token for a spec without one; a pool's new token replaces the old one.
 
     Raises:
         PkiError: the certificates cannot be read.
@@ -45,7 +45,7 @@ def discovery_patch(spec: Spec, role: Role, endpoint: str, authority: bytes, tok
 
 
 def _file(file: Spec, endpoint: str, authority: bytes) -> Fields | None:
-    """What a kubeconfig lacks; None where discovery is not by file."""
+    """Return the missing fields of a kubeconfig; None if the discovery is not by file."""
     if not file:
         return None
     kubeconfig: Spec = file.get("kubeConfig", {})

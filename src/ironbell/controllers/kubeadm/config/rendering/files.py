@@ -1,4 +1,4 @@
-"""Files and users of a KubeadmConfig, with what they refer to filled in.
+"""Files and users of a KubeadmConfig, with the contents of the Secrets that they refer to.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/{kubeadmconfig_controller,template}.go.
 """
@@ -25,35 +25,35 @@ RENDERED_BYTES: Final = 1 << 20
 EXEC_API: Final = "client.authentication.k8s.io/v1"
 
 Contents: TypeAlias = Mapping[str, Mapping[str, bytes]]
-"""By name of a Secret in the KubeadmConfig's namespace and key."""
+"""Contents by the name of a Secret in the KubeadmConfig's namespace, and by key."""
 
 
 class FileError(IronbellError):
-    """A file or user cannot be made of what the spec says. The message names the field, never a content."""
+    """A file or user in the spec is not valid. The message names the field, and never contains a value."""
 
     reason, retry = "FileUnusable", Retry.BACKOFF
 
 
 def secret_names(spec: Spec) -> frozenset[str]:
-    """The Secrets that files and users refer to."""
+    """Return the names of the Secrets that files and users refer to."""
     return frozenset(reference["name"] for _, reference in _references(spec) if reference.get("name"))
 
 
 def has_templates(spec: Spec) -> bool:
-    """Whether the control plane's version is needed."""
+    """Return whether files need the control plane's version."""
     return any(file.get("contentFormat") == TEMPLATE for file in spec.get("files", ()))
 
 
 def resolved_files(spec: Spec, contents: Contents, control_plane_version: str) -> list[WriteFile]:
-    """The files with their contents.
+    """Return the files with their contents.
 
     Args:
         spec: the whole spec.
-        contents: what the Secrets hold that files refer to.
-        control_plane_version: for templates; empty if it is not known.
+        contents: the contents of the Secrets that files refer to.
+        control_plane_version: the version for templates; empty if it is not known.
 
     Raises:
-        FileError: a Secret lacks a key, a value is no text, a template does not render.
+        FileError: a Secret lacks a key, a value is not text, or a template does not render.
     """
     data = _template_data(control_plane_version) if has_templates(spec) else {}
     with metered(BRIEF_STEPS, BRIEF_SECONDS):
@@ -61,23 +61,23 @@ def resolved_files(spec: Spec, contents: Contents, control_plane_version: str) -
 
 
 def resolved_users(spec: Spec, contents: Contents) -> list[Part]:
-    """The users with their passwords.
+    """Return the users with their passwords.
 
     Raises:
-        FileError: a Secret lacks a key, or a value is no text.
+        FileError: a Secret lacks a key, or a value is not text.
     """
-    found: list[Part] = []
+    users: list[Part] = []
     for number, user in enumerate(spec.get("users", ())):
         reference = user.get("passwdFrom", {}).get("secret")
         if reference:
             password = _content(f"spec.users[{number}].passwdFrom.secret", reference, contents)
             user = {name: value for name, value in user.items() if name != "passwdFrom"} | {"passwd": password}
-        found.append(user)
-    return found
+        users.append(user)
+    return users
 
 
 def plain_file(file: Part) -> WriteFile:
-    """A file whose content stands in the spec."""
+    """Return a file whose content is in the spec."""
     return WriteFile(
         file.get("path", ""),
         file.get("content", ""),
@@ -89,10 +89,10 @@ def plain_file(file: Part) -> WriteFile:
 
 
 def discovery_file(spec: Spec) -> list[WriteFile]:
-    """The kubeconfig by which a machine finds its cluster, where the spec gives one.
+    """Return the kubeconfig by which a machine finds its cluster, if the spec has one.
 
     Raises:
-        FileError: the authority's data is no base 64 of text.
+        FileError: the authority's data is not base64 of text.
     """
     file: Spec = spec.get("joinConfiguration", {}).get("discovery", {}).get("file", {})
     kubeconfig: Spec = file.get("kubeConfig", {})
@@ -100,9 +100,9 @@ def discovery_file(spec: Spec) -> list[WriteFile]:
         return []
     given: Spec = kubeconfig.get("cluster", {})
     cluster: Fields = {"server": given.get("server", "")}
-    for ours, theirs in _CLUSTER_FIELDS:
-        if given.get(theirs):
-            cluster[ours] = given[theirs]
+    for name, field in _CLUSTER_FIELDS:
+        if given.get(field):
+            cluster[name] = given[field]
     document = {
         "clusters": [{"name": "default", "cluster": cluster}],
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
@@ -122,12 +122,12 @@ _CLUSTER_FIELDS: Final = (
 
 
 def _discovery_user(user: Spec) -> Fields:
-    found: Fields = {}
+    fields: Fields = {}
     if provider := user.get("authProvider"):
-        found["auth-provider"] = {"name": provider.get("name", ""), "config": provider.get("config")}
+        fields["auth-provider"] = {"name": provider.get("name", ""), "config": provider.get("config")}
     if given := user.get("exec"):
         environment = [{"name": env.get("name", ""), "value": env.get("value", "")} for env in given.get("env", ())]
-        found["exec"] = {
+        fields["exec"] = {
             "apiVersion": given.get("apiVersion") or EXEC_API,
             "args": given.get("args"),
             "command": given.get("command", ""),
@@ -135,7 +135,7 @@ def _discovery_user(user: Spec) -> Fields:
             "interactiveMode": "Never",
             "provideClusterInfo": bool(given.get("provideClusterInfo")),
         }
-    return found
+    return fields
 
 
 def _references(spec: Spec) -> Iterator[tuple[str, Spec]]:
@@ -145,12 +145,12 @@ def _references(spec: Spec) -> Iterator[tuple[str, Spec]]:
                 yield f"spec.{section}[{number}].{field}.secret", reference
 
 
-def missing_references(spec: Spec, there: frozenset[str]) -> Sequence[str]:
-    """What is wrong with references to Secrets of which only these exist."""
+def missing_references(spec: Spec, existing: frozenset[str]) -> Sequence[str]:
+    """Return the problems of references to Secrets that do not exist."""
     return [
         f"{field} names Secret {reference.get('name', '')}, which does not exist; create it"
         for field, reference in _references(spec)
-        if reference.get("name", "") not in there
+        if reference.get("name", "") not in existing
     ]
 
 
@@ -176,7 +176,7 @@ def _content(field: str, reference: Spec, contents: Contents) -> str:
     try:
         return contents[name][key].decode()
     except UnicodeDecodeError:
-        raise FileError(f"{field}: key {key!r} of Secret {name} holds no UTF-8 text; encode it") from None
+        raise FileError(f"{field}: key {key!r} of Secret {name} is not UTF-8 text; encode it") from None
 
 
 def _template_data(version: str) -> Fields:
@@ -186,12 +186,12 @@ def _template_data(version: str) -> Fields:
 
 
 def decoded(data: Mapping[str, str], secret: str) -> dict[str, bytes]:
-    """The values of a Secret.
+    """Decode the values of a Secret.
 
     Raises:
-        FileError: one is no base 64.
+        FileError: a value is not valid base64.
     """
     try:
         return {key: base64.b64decode(value, validate=True) for key, value in data.items()}
     except binascii.Error:
-        raise FileError(f"Secret {secret} holds a value that is no base 64") from None
+        raise FileError(f"Secret {secret} holds a value that is not valid base64") from None

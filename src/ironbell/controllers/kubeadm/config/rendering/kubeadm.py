@@ -1,4 +1,4 @@
-"""kubeadm's own configuration documents, written from the fields of the KubeadmConfig API.
+"""kubeadm's configuration documents, written from the fields of the KubeadmConfig API.
 
 Which version of kubeadm's API a machine reads follows from its Kubernetes version. The documents equal upstream's byte
 for byte: keys sorted, and of the empty fields exactly those printed that kubeadm's types print.
@@ -32,14 +32,14 @@ Spec: TypeAlias = Mapping[str, Any]
 
 
 class UnsupportedVersionError(IronbellError):
-    """kubeadm of this Kubernetes version reads none of the documents that can be written."""
+    """kubeadm of this Kubernetes version is not supported."""
 
     reason, retry = "UnsupportedVersion", Retry.NEVER
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What goes into ClusterConfiguration and stands in other objects."""
+    """Facts about the cluster from other objects, for the ClusterConfiguration."""
 
     name: str
     kubernetes_version: str = ""
@@ -50,14 +50,14 @@ class ClusterFacts:
 
 
 def kubeadm_api(version: tuple[int, ...]) -> str:
-    """The version of kubeadm's API for a Kubernetes version, of which major and minor count.
+    """Return the version of kubeadm's API for the major and minor Kubernetes version.
 
     Raises:
-        UnsupportedVersionError: it is older than 1.15.
+        UnsupportedVersionError: the version is older than 1.15.
     """
     if version[:2] < OLDEST:
         raise UnsupportedVersionError(
-            f"spec.version v{'.'.join(map(str, version))} is not supported; the oldest that can be is v1.15"
+            f"spec.version v{'.'.join(map(str, version))} is not supported: the oldest supported version is v1.15"
         )
     if version[:2] < SINCE_V1BETA3:
         return V1BETA2
@@ -65,13 +65,13 @@ def kubeadm_api(version: tuple[int, ...]) -> str:
 
 
 def cluster_configuration(spec: Spec, facts: ClusterFacts, init: Spec, api: str) -> str:
-    """The ClusterConfiguration document.
+    """Return the ClusterConfiguration document.
 
     Args:
         spec: `clusterConfiguration`.
-        facts: what other objects add to it.
-        init: `initConfiguration`, which has the time-out that v1beta3 keeps here.
-        api: which version to write.
+        facts: the facts from other objects.
+        init: `initConfiguration`, which has the timeout that v1beta3 keeps here.
+        api: the version to write.
     """
     is_new = api == V1BETA4
     networking = {
@@ -103,7 +103,7 @@ def cluster_configuration(spec: Spec, facts: ClusterFacts, init: Spec, api: str)
 
 
 def init_configuration(spec: Spec, api: str) -> str:
-    """The InitConfiguration document from `initConfiguration`."""
+    """Return the InitConfiguration document from `initConfiguration`."""
     document: Fields = {
         "localAPIEndpoint": _endpoint(spec.get("localAPIEndpoint", {})),
         "nodeRegistration": _node_registration(spec.get("nodeRegistration", {}), api),
@@ -117,7 +117,7 @@ def init_configuration(spec: Spec, api: str) -> str:
 
 
 def join_configuration(spec: Spec, api: str) -> str:
-    """The JoinConfiguration document from `joinConfiguration`."""
+    """Return the JoinConfiguration document from `joinConfiguration`."""
     document: Fields = {
         "discovery": _discovery(spec.get("discovery", {})),
         "nodeRegistration": _node_registration(spec.get("nodeRegistration", {}), api),
@@ -139,12 +139,12 @@ def _written(document: Fields, kind: str, api: str) -> str:
 
 
 def _set(spec: Spec, *names: str) -> Fields:
-    """The fields of these names that are not empty."""
+    """Return the fields of these names that are not empty."""
     return {name: spec[name] for name in names if spec.get(name)}
 
 
 def _since_v1beta3(spec: Spec, api: str, *names: str) -> Fields:
-    """The fields of these names, which kubeadm did not know before."""
+    """Return the fields of these names, which earlier versions of kubeadm do not have."""
     return {} if api == V1BETA2 else _set(spec, *names)
 
 
@@ -161,7 +161,7 @@ def _listed(spec: Spec, name: str, convert: Callable[[Spec], Fields]) -> Fields:
 
 
 def _args(spec: Spec, name: str, is_new: bool) -> Fields:
-    """Arguments: a list that may repeat a name, or v1beta3's map, in which the last one counts."""
+    """Return arguments: a list that may repeat a name, or v1beta3's map, in which the last value is used."""
     args = spec.get(name)
     if not args:
         return {}
@@ -206,7 +206,7 @@ def _endpoint(spec: Spec) -> Fields:
 
 
 def _node_registration(spec: Spec, api: str) -> Fields:
-    """`taints` is always there: null leaves them to kubeadm, an empty list means none."""
+    """Return the registration. `taints` is always set: null leaves them to kubeadm, an empty list means none."""
     taints, is_new = spec.get("taints"), api == V1BETA4
     serial = spec.get("imagePullSerial")
     return {

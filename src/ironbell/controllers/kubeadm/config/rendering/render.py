@@ -1,6 +1,6 @@
-"""From a KubeadmConfig's spec, and what others know, to bootstrap data.
+"""Rendering of bootstrap data from a KubeadmConfig's spec and the facts about its cluster.
 
-Pure: whatever the spec refers to is handed over already read. Takes some milliseconds: call it from a performer.
+Pure: referenced objects are passed as arguments. Takes some milliseconds: call it from a performer.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go.
 """
@@ -28,18 +28,18 @@ _UNINITIALIZED: Final = {"key": TAINT_UNINITIALIZED, "effect": "NoSchedule"}
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that bootstrap data is made of."""
+    """The inputs of bootstrap data."""
 
     role: Role
     spec: Spec
-    """With the discovery that was decided on."""
+    """The KubeadmConfig's spec, with a complete discovery."""
     version: tuple[int, ...]
     """The machine's Kubernetes version."""
     cluster: ClusterFacts
     files: Sequence[WriteFile] = ()
-    """The user's, with their contents."""
+    """The user's files, with their contents."""
     users: Sequence[Part] = ()
-    """With their passwords."""
+    """The users, with their passwords."""
     pairs: Pairs = field(default_factory=dict)
     join_attempts: int = 1
 
@@ -48,18 +48,19 @@ class Inputs:
 
 
 def bootstrap_data(inputs: Inputs) -> str:
-    """The bootstrap data, in the format that the spec asks for.
+    """Return the bootstrap data in the spec's format.
 
     Raises:
-        UnsupportedVersionError: kubeadm of that version cannot be served.
-        IgnitionError: what the spec says has no place in Ignition.
+        UnsupportedVersionError: this version of kubeadm is not supported.
+        IgnitionError: the spec cannot be expressed in Ignition.
     """
     data = host(inputs)
     return ignition_config(data) if inputs.spec.get("format") == IGNITION else cloud_config(data)
 
 
 def with_taint(spec: Spec) -> Spec:
-    """The spec of a worker, which takes no work until its labels are there. Only in what is rendered."""
+    """Return a worker's spec with the taint that keeps Pods away until its labels are set. It is only rendered, not
+    stored."""
     join: Spec = spec.get("joinConfiguration", {})
     registration: Spec = join.get("nodeRegistration", {})
     taints = registration.get("taints") or []
@@ -70,7 +71,7 @@ def with_taint(spec: Spec) -> Spec:
 
 
 def host(inputs: Inputs) -> UserData:
-    """What the host is to do, in no format yet."""
+    """Return the host's tasks, independent of the format."""
     spec = inputs.spec
     certificates: list[WriteFile] = []
     if inputs.role is not Role.WORKER:

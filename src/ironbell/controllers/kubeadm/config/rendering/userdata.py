@@ -1,4 +1,4 @@
-"""What a host does at its first boot, before it is written as cloud-init or Ignition.
+"""The tasks of a host at its first boot, independent of the format: cloud-init or Ignition.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/pkg/cloudinit/{cloudinit,node,controlplane_init,
 controlplane_join}.go.
@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+_RETRY_PAUSE_S: Final = 10
 Part: TypeAlias = Mapping[str, Any]
-"""A user, a disk and so on, as in a KubeadmConfig's spec (v1beta2), in plain data."""
+"""A part of a KubeadmConfig's spec (v1beta2), such as a user or a disk, as plain data."""
 
 
 class Role(Enum):
-    """What the machine becomes."""
+    """Role of a machine in its cluster."""
 
     INIT = "init"
-    """The first of a control plane."""
+    """The first machine of a control plane."""
     CONTROL_PLANE = "control plane"
     WORKER = "worker"
 
@@ -41,7 +42,7 @@ class WriteFile:
 
 @dataclass(frozen=True, slots=True)
 class UserData:
-    """Everything that goes into bootstrap data."""
+    """The contents of bootstrap data."""
 
     role: Role
     documents: tuple[str, ...]
@@ -60,7 +61,7 @@ class UserData:
 
     @property
     def verbosity_flag(self) -> str:
-        """What kubeadm is told of how much to say; empty leaves it to kubeadm."""
+        """Option for kubeadm's log verbosity; empty for kubeadm's default."""
         return "" if self.verbosity is None else f"--v {self.verbosity}"
 
     def __repr__(self) -> str:
@@ -76,7 +77,7 @@ def user_data(
     users: Sequence[Part],
     join_attempts: int = 1,
 ) -> UserData:
-    """User data of a KubeadmConfig's spec; files and users with what they refer to filled in."""
+    """Return the user data of a KubeadmConfig's spec, with the contents that its files and users refer to."""
     return UserData(
         role,
         documents,
@@ -92,3 +93,12 @@ def user_data(
         container_linux_config=spec.get("ignition", {}).get("containerLinuxConfig", {}),
         join_attempts=join_attempts,
     )
+
+
+def repeated(command: str, attempts: int) -> str:
+    """Return a shell command that repeats another until it succeeds, and cleans up after each failed attempt."""
+    if attempts == 1:
+        return command
+    tries = " ".join(str(number) for number in range(1, attempts + 1))
+    undo = f"[ $try = {attempts} ] || {{ kubeadm reset --force; sleep {_RETRY_PAUSE_S}; }}"
+    return f"sh -c 'for try in {tries}; do {command} && exit 0; {undo}; done; exit 1'"

@@ -1,1 +1,1 @@
-"""Conditions of a control plane and of its Machines, computed from what is known. Pure."""
+"""Conditions of a control plane and of its Machines, computed from the observed state. Pure."""

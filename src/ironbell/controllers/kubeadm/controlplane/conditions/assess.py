@@ -1,7 +1,6 @@
-"""From an inspection to conditions: on each Machine, and what they add up to on the control plane. Pure.
+"""The conditions that follow from an inspection: on each Machine, and aggregated on the control plane. Pure.
 
-The control plane that comes out has its Machines with their new conditions: decisions read those, and what changed is
-written.
+The resulting control plane has its Machines with their new conditions. Decisions read them, and changes are written.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane
 (reconcileControlPlaneAndMachinesConditions).
@@ -21,10 +20,10 @@ from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.meta import Condition
 from ironbell.contract.conditions import set_condition
 from ironbell.contract.conditions.legacy import LegacyCondition, find_legacy, legacy_conditions, set_legacy
-from ironbell.controllers.kubeadm.controlplane.conditions.aggregation import Words, aggregate, aggregate_legacy
-from ironbell.controllers.kubeadm.controlplane.conditions.components import machine_verdicts, strangers
-from ironbell.controllers.kubeadm.controlplane.conditions.etcdhealth import compare, member_verdict
-from ironbell.controllers.kubeadm.controlplane.conditions.marks import LegacyMark, Mark, Verdict
+from ironbell.controllers.kubeadm.controlplane.conditions.aggregation import Subject, aggregate, aggregate_legacy
+from ironbell.controllers.kubeadm.controlplane.conditions.components import machine_findings, strangers
+from ironbell.controllers.kubeadm.controlplane.conditions.etcdhealth import compare, member_finding
+from ironbell.controllers.kubeadm.controlplane.conditions.marks import Finding, LegacyMark, Mark
 from ironbell.controllers.kubeadm.controlplane.conditions.progress import up_to_date
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition_true, is_deleting, is_false
 from ironbell.controllers.kubeadm.controlplane.names import (
@@ -39,8 +38,8 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.patches import status_change
 
-_COMPONENTS: Final = Words("control plane", "ControlPlaneComponentsUnhealthy", "ControlPlaneComponentsUnknown")
-_ETCD: Final = Words("etcd member", "EtcdClusterUnhealthy", "EtcdClusterUnknown")
+_COMPONENTS: Final = Subject("control plane", "ControlPlaneComponentsUnhealthy", "ControlPlaneComponentsUnknown")
+_ETCD: Final = Subject("etcd member", "EtcdClusterUnhealthy", "EtcdClusterUnknown")
 _LEGACY: Final = frozenset(
     {
         MachineCondition.API_SERVER_POD,
@@ -54,11 +53,11 @@ _LEGACY: Final = frozenset(
 
 @dataclass(frozen=True)
 class Assessed:
-    """A control plane with all that was found out about it."""
+    """A control plane with the conditions that follow from its inspection."""
 
     plane: ControlPlane
     marks: Mapping[ConditionType, Mark]
-    """Conditions of the control plane that follow from its inside."""
+    """Conditions of the control plane that follow from the state of its cluster."""
     legacy: Mapping[LegacyType, LegacyMark]
     matching: bool = True
     """Whether members of etcd and Machines match."""
@@ -66,62 +65,62 @@ class Assessed:
 
     @property
     def keeps(self) -> bool:
-        """Whether what was said of the inside before stays, for nothing newer is known yet."""
+        """Return whether conditions about the workload cluster are kept, because no newer state is known yet."""
         return self.state in (InspectionState.WAITING, InspectionState.CONNECTING, InspectionState.DOWN)
 
 
 def assess(plane: ControlPlane, inspection: Inspection, now: datetime) -> Assessed:
-    """Conditions as they are now."""
-    judged = _judged(plane, inspection)
+    """Return the control plane with its current conditions."""
+    findings = _unseen_findings(plane, inspection)
     if inspection.state is InspectionState.COMPLETE:
         plane = replace(plane, inside=inspection.inside)
-        judged = {m.metadata.name: _verdicts(plane, m) for m in plane.machines}
+        findings = {m.metadata.name: _seen_findings(plane, m) for m in plane.machines}
     machines = tuple(
-        with_verdicts(machine, {**judged.get(machine.metadata.name, {}), **_own(plane, machine)}, now)
+        with_findings(machine, {**findings.get(machine.metadata.name, {}), **_up_to_date(plane, machine)}, now)
         for machine in plane.machines
     )
     plane = replace(plane, machines=machines)
     if inspection.state is InspectionState.COMPLETE:
-        return _added_up(plane, now)
+        return _aggregated(plane, now)
     return Assessed(plane, _unseen(plane, inspection), {}, state=inspection.state)
 
 
-def _own(plane: ControlPlane, machine: Machine) -> dict[str, Verdict]:
-    return {MachineCondition.UP_TO_DATE: Verdict(up_to_date(plane, machine))}
+def _up_to_date(plane: ControlPlane, machine: Machine) -> dict[str, Finding]:
+    return {MachineCondition.UP_TO_DATE: Finding(up_to_date(plane, machine))}
 
 
-def _verdicts(plane: ControlPlane, machine: Machine) -> dict[str, Verdict]:
-    found: dict[str, Verdict] = {str(type_): verdict for type_, verdict in machine_verdicts(plane, machine).items()}
-    if plane.etcd_managed and (verdict := member_verdict(plane, machine)) is not None:
-        found[MachineCondition.ETCD_MEMBER] = verdict
-    return found
+def _seen_findings(plane: ControlPlane, machine: Machine) -> dict[str, Finding]:
+    findings: dict[str, Finding] = {str(type_): finding for type_, finding in machine_findings(plane, machine).items()}
+    if plane.etcd_managed and (finding := member_finding(plane, machine)) is not None:
+        findings[MachineCondition.ETCD_MEMBER] = finding
+    return findings
 
 
-def _added_up(plane: ControlPlane, now: datetime) -> Assessed:
+def _aggregated(plane: ControlPlane, now: datetime) -> Assessed:
     marks: dict[ConditionType, Mark] = {}
     legacy: dict[LegacyType, LegacyMark] = {}
     pods = pod_conditions(plane.etcd_managed)
-    why = plane.inside.nodes_error or plane.inside.components_error
-    if why:
-        message = f"Failed to get Nodes hosting control plane components: {why}"
+    error = plane.inside.nodes_error or plane.inside.components_error
+    if error:
+        message = f"Failed to get Nodes hosting control plane components: {error}"
         marks[ConditionType.COMPONENTS_HEALTHY] = Mark("Unknown", "InspectionFailed", message)
-        told = f"Failed to list Nodes which are hosting control plane components: {why}"
+        message = f"Failed to list Nodes which are hosting control plane components: {error}"
         reason = "ControlPlaneComponentsInspectionFailed"
-        legacy[LegacyType.COMPONENTS_HEALTHY] = LegacyMark("Unknown", "", reason, told)
+        legacy[LegacyType.COMPONENTS_HEALTHY] = LegacyMark("Unknown", "", reason, message)
     else:
         errors = strangers(plane)
         marks[ConditionType.COMPONENTS_HEALTHY] = aggregate(plane.machines, pods, errors, _COMPONENTS)
         if (old := aggregate_legacy(plane.machines, pods, errors, _COMPONENTS)) is not None:
             legacy[LegacyType.COMPONENTS_HEALTHY] = old
     if not plane.etcd_managed:
-        # whoever runs the external etcd may report its health in the newer condition
+        # the v1beta2 condition is left to the operator of the external etcd
         legacy[LegacyType.ETCD_CLUSTER_HEALTHY] = LegacyMark("True")
         return Assessed(plane, marks, legacy)
     if plane.inside.nodes_error:
         message = "Failed to get Nodes hosting the etcd cluster"
         marks[ConditionType.ETCD_CLUSTER_HEALTHY] = Mark("Unknown", "InspectionFailed", message)
-        told = "Failed to list Nodes which are hosting the etcd members"
-        legacy[LegacyType.ETCD_CLUSTER_HEALTHY] = LegacyMark("Unknown", "", "EtcdClusterInspectionFailed", told)
+        message = "Failed to list Nodes which are hosting the etcd members"
+        legacy[LegacyType.ETCD_CLUSTER_HEALTHY] = LegacyMark("Unknown", "", "EtcdClusterInspectionFailed", message)
         return Assessed(plane, marks, legacy, matching=False)
     match = compare(plane, now)
     types = (MachineCondition.ETCD_MEMBER,)
@@ -140,18 +139,18 @@ _UNSEEN_REASON: Final = {
 _OVERWRITES: Final = frozenset({InspectionState.NOT_INITIALIZED, InspectionState.LOST})
 
 
-def _judged(plane: ControlPlane, inspection: Inspection) -> dict[str, dict[str, Verdict]]:
-    """What is said on Machines when nothing was seen: where nothing was said before, or nothing can be said now."""
+def _unseen_findings(plane: ControlPlane, inspection: Inspection) -> dict[str, dict[str, Finding]]:
+    """Return the conditions of Machines whose cluster could not be inspected, if they are missing or overwritten."""
     reason = _UNSEEN_REASON.get(inspection.state)
     if reason is None:
         return {}
-    verdict = Verdict(Mark("Unknown", reason, inspection.message))
+    finding = Finding(Mark("Unknown", reason, inspection.message))
     types: list[str] = []
-    if _says_nothing(plane, inspection, ConditionType.COMPONENTS_HEALTHY):
+    if _is_overwritten(plane, inspection, ConditionType.COMPONENTS_HEALTHY):
         types += [MachineCondition.LABELS_AND_TAINTS, *pod_conditions(plane.etcd_managed)]
-    if plane.etcd_managed and _says_nothing(plane, inspection, ConditionType.ETCD_CLUSTER_HEALTHY):
+    if plane.etcd_managed and _is_overwritten(plane, inspection, ConditionType.ETCD_CLUSTER_HEALTHY):
         types.append(MachineCondition.ETCD_MEMBER)
-    return {machine.metadata.name: dict.fromkeys(types, verdict) for machine in plane.machines}
+    return {machine.metadata.name: dict.fromkeys(types, finding) for machine in plane.machines}
 
 
 def _unseen(plane: ControlPlane, inspection: Inspection) -> dict[ConditionType, Mark]:
@@ -160,27 +159,27 @@ def _unseen(plane: ControlPlane, inspection: Inspection) -> dict[ConditionType, 
         return {}
     mark = Mark("Unknown", reason, inspection.message)
     types = (ConditionType.ETCD_CLUSTER_HEALTHY, ConditionType.COMPONENTS_HEALTHY)
-    return {type_: mark for type_ in types if _says_nothing(plane, inspection, type_)}
+    return {type_: mark for type_ in types if _is_overwritten(plane, inspection, type_)}
 
 
-def _says_nothing(plane: ControlPlane, inspection: Inspection, type_: ConditionType) -> bool:
+def _is_overwritten(plane: ControlPlane, inspection: Inspection, type_: ConditionType) -> bool:
     return inspection.state in _OVERWRITES or find_condition(plane.kcp.status.conditions, type_) is None
 
 
-def with_verdicts(machine: Machine, verdicts: Mapping[str, Verdict], now: datetime) -> Machine:
-    """The Machine with these conditions, in both sets."""
+def with_findings(machine: Machine, findings: Mapping[str, Finding], now: datetime) -> Machine:
+    """Return the Machine with these conditions, in both sets."""
     conditions: Sequence[Condition] = machine.status.conditions
     legacy: Sequence[LegacyCondition] = legacy_conditions(machine)
-    for type_, verdict in verdicts.items():
-        if verdict.mark is not None:
-            conditions = with_mark(conditions, type_, verdict.mark, now=now, generation=machine.metadata.generation)
-        if verdict.legacy is not None and (type_ in _LEGACY or type_ == MachineCondition.OWNER_REMEDIATED):
-            legacy = with_legacy_mark(legacy, type_, verdict.legacy, now=now)
+    for type_, finding in findings.items():
+        if finding.mark is not None:
+            conditions = with_mark(conditions, type_, finding.mark, now=now, generation=machine.metadata.generation)
+        if finding.legacy is not None and (type_ in _LEGACY or type_ == MachineCondition.OWNER_REMEDIATED):
+            legacy = with_legacy_mark(legacy, type_, finding.legacy, now=now)
     return _replaced(machine, list(conditions), list(legacy))
 
 
 def without_condition(machine: Machine, type_: str) -> Machine:
-    """The Machine without this condition, in both sets."""
+    """Return the Machine without a condition, in both sets."""
     conditions = [held for held in machine.status.conditions if held.type != type_]
     legacy = [held for held in legacy_conditions(machine) if held.type != type_]
     return _replaced(machine, conditions, legacy)
@@ -200,7 +199,7 @@ def _replaced(machine: Machine, conditions: list[Condition], legacy: list[Legacy
 def with_mark(
     conditions: Sequence[Condition], type_: str, mark: Mark, *, now: datetime, generation: int
 ) -> list[Condition]:
-    """The v1beta2 conditions with this one."""
+    """Return the v1beta2 conditions with one of them set."""
     condition = Condition(type=str(type_), status=mark.status, reason=mark.reason, message=mark.message)
     return set_condition(conditions, condition, now=now, generation=generation)
 
@@ -208,22 +207,22 @@ def with_mark(
 def with_legacy_mark(
     conditions: Sequence[LegacyCondition], type_: str, mark: LegacyMark, *, now: datetime
 ) -> list[LegacyCondition]:
-    """The v1beta1 conditions with this one."""
+    """Return the v1beta1 conditions with one of them set."""
     condition = LegacyCondition(
         type=str(type_), status=mark.status, severity=mark.severity, reason=mark.reason, message=mark.message
     )
     return set_legacy(conditions, condition, now=now)
 
 
-def machine_status_patches(before: Sequence[Machine], after: Sequence[Machine]) -> list[MergePatch]:
-    """What is to be written of new conditions, Machine by Machine."""
-    old = {machine.key: machine for machine in before}
-    patches = (status_change(MACHINE, old[new.key], old[new.key].status, new.status) for new in after)
+def machine_status_patches(old: Sequence[Machine], new: Sequence[Machine]) -> list[MergePatch]:
+    """Return the patches of changed conditions, by Machine."""
+    stored = {machine.key: machine for machine in old}
+    patches = (status_change(MACHINE, stored[m.key], stored[m.key].status, m.status) for m in new)
     return [patch for patch in patches if patch is not None]
 
 
 def recovered(machines: Iterable[Machine]) -> tuple[Machine, ...]:
-    """The Machines, without the condition OwnerRemediated where the health check succeeds again."""
+    """Return the Machines, without the condition OwnerRemediated where the health check succeeds again."""
     return tuple(
         without_condition(machine, MachineCondition.OWNER_REMEDIATED) if _has_recovered(machine) else machine
         for machine in machines

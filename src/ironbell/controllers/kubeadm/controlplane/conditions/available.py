@@ -1,7 +1,7 @@
 """The condition Available of a control plane, pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/status.go
-(setAvailableCondition). Upstream tells of a deletion timestamp when there is none; here it is told when there is one.
+(setAvailableCondition). Upstream reports a deletion timestamp when there is none; this reports it when there is one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ironbell.kube.conditions import find_condition, is_true
 from ironbell.workload.etcd import Member
 
 _GRACE: Final = timedelta(seconds=10)
-"""How long something is wrong before a control plane that is available says so."""
+"""Time for which a problem lasts before an available control plane reports it."""
 _MEMBERS_EXPECTED: Final = timedelta(minutes=2)
 
 
@@ -44,15 +44,15 @@ class _Count:
 
 
 def available(plane: ControlPlane, *, matching: bool, now: datetime, obstacles: Sequence[str] = ()) -> Mark:
-    """Whether the control plane serves, and what keeps its Machines from it if it does not.
+    """Return the condition Available, with what prevents Machines from becoming available.
 
     Args:
-        plane: with the conditions of its Machines, and its own about certificates and initialisation.
+        plane: the control plane, with its conditions and those of its Machines.
         matching: whether members of etcd and Machines match.
         now: the time.
-        obstacles: what keeps Machines from being created.
+        obstacles: problems that prevent the creation of Machines.
     """
-    mark = _judged(plane, matching, now)
+    mark = _availability(plane, matching, now)
     if mark.status == "True" or plane.deleting:
         return mark
     causes = [*(f"* {obstacle}" for obstacle in obstacles), *cause_lines(plane.machines)]
@@ -61,7 +61,7 @@ def available(plane: ControlPlane, *, matching: bool, now: datetime, obstacles: 
     return Mark(mark.status, mark.reason, "\n".join([mark.message, *causes]))
 
 
-def _judged(plane: ControlPlane, matching: bool, now: datetime) -> Mark:
+def _availability(plane: ControlPlane, matching: bool, now: datetime) -> Mark:
     if not plane.initialized:
         return Mark("False", "NotAvailable", "Control plane not yet initialized")
     view = plane.inside.etcd
@@ -121,7 +121,7 @@ def _count_members(plane: ControlPlane, members: Sequence[Member], now: datetime
             continue
         machine = by_node.get(member.name)
         if machine is None and len(provisioning) == 1:
-            # only one Machine is made at a time: the member must be its
+            # only one Machine is created at a time: the member must be its
             machine = provisioning.pop()
         if machine is None:
             count.unhealthy += 1
@@ -145,6 +145,6 @@ def _machines_line(healthy: int, machines: int) -> str:
 
 
 def _for_a_while(machine: Machine, types: Sequence[str], now: datetime) -> bool:
-    found = [condition(machine, type_) for type_ in types]
-    since = [moment(c.last_transition_time) for c in found if c is not None and c.status != "True"]
+    conditions = [condition(machine, type_) for type_ in types]
+    since = [moment(c.last_transition_time) for c in conditions if c is not None and c.status != "True"]
     return any(when is not None and now - when > _GRACE for when in since)

@@ -1,4 +1,4 @@
-"""Conditions of the Machines about their nodes and static pods, pure; and what they add up to.
+"""Conditions of the Machines about their nodes and static Pods. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/workload_cluster_conditions.go
 (UpdateStaticPodConditions), controlplane/kubeadm/pkg/control_plane.go (DefaultTaintIsMissing).
@@ -12,14 +12,14 @@ from typing import Any, Final
 from ironbell.api.cluster.machine import Machine
 from ironbell.controllers.kubeadm.controlplane.conditions.marks import (
     INFO,
+    Finding,
     LegacyMark,
     Mark,
-    Verdict,
     bad,
+    good,
     only,
     unknown,
 )
-from ironbell.controllers.kubeadm.controlplane.conditions.podhealth import INSPECTION_FAILED, verdict_of
 from ironbell.controllers.kubeadm.controlplane.machines.configspec import is_join
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_node, is_deleting
 from ironbell.controllers.kubeadm.controlplane.names import (
@@ -28,20 +28,31 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     MachineCondition,
     pod_conditions,
 )
-from ironbell.controllers.kubeadm.controlplane.workload.queries import ComponentsView
+from ironbell.controllers.kubeadm.controlplane.workload.queries import ComponentsView, PodAnswer, PodView
 from ironbell.workload.queries import NodeView
 
-Verdicts = Mapping[MachineCondition, Verdict]
+Findings = Mapping[MachineCondition, Finding]
 
 _NO_SCHEDULE: Final = "NoSchedule"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 _LEGACY_INSPECTION_FAILED: Final = "PodInspectionFailed"
+RUNNING: Final = "Running"
+PROVISIONING: Final = "Provisioning"
+FAILED: Final = "Failed"
+DOES_NOT_EXIST: Final = "DoesNotExist"
+INSPECTION_FAILED: Final = "InspectionFailed"
+_LEGACY: Final = {
+    PROVISIONING: "PodProvisioning",
+    FAILED: "PodFailed",
+    DOES_NOT_EXIST: "PodMissing",
+    INSPECTION_FAILED: _LEGACY_INSPECTION_FAILED,
+}
 
 
-def machine_verdicts(plane: ControlPlane, machine: Machine) -> Verdicts:
-    """Conditions of one Machine about its pods and its node's labels and taints."""
+def machine_findings(plane: ControlPlane, machine: Machine) -> Findings:
+    """Return the conditions of a Machine about its Pods and its node's labels and taints."""
     if plane.inside.nodes_error or plane.inside.components is None:
-        return _not_asked(plane)
+        return _not_inspected(plane)
     node = plane.inside.nodes.get(machine.status.node_ref.name) if has_node(machine) else None
     if is_deleting(machine):
         return _deleting(plane, machine, node)
@@ -59,14 +70,14 @@ def machine_verdicts(plane: ControlPlane, machine: Machine) -> Verdicts:
 
 
 def waiting_for_node(machine: Machine) -> str:
-    """What a Machine without a node waits for."""
+    """Return the reason why a Machine without a node waits."""
     if machine.spec.provider_id:
         return f"Waiting for a Node with spec.providerID {machine.spec.provider_id} to exist"
     return f"Waiting for {machine.spec.infrastructure_ref.kind} to report spec.providerID"
 
 
 def strangers(plane: ControlPlane) -> list[str]:
-    """What is wrong with the control plane as a whole: nodes of it that no Machine stands for."""
+    """Return the problems of the whole control plane: its nodes without a Machine."""
     if plane.inside.components is None or not all(has_node(m) or is_deleting(m) for m in plane.machines):
         return []
     known = {machine.status.node_ref.name for machine in plane.machines}
@@ -77,50 +88,50 @@ def strangers(plane: ControlPlane) -> list[str]:
     ]
 
 
-def _not_asked(plane: ControlPlane) -> Verdicts:
-    why = plane.inside.nodes_error or plane.inside.components_error
+def _not_inspected(plane: ControlPlane) -> Findings:
+    error = plane.inside.nodes_error or plane.inside.components_error
     pods = unknown(
         INSPECTION_FAILED,
-        f"Failed to get the Node hosting the Pod: {why}",
+        f"Failed to get the Node hosting the Pod: {error}",
         legacy_reason=_LEGACY_INSPECTION_FAILED,
-        legacy_message=f"Failed to get the Node which is hosting this component: {why}",
+        legacy_message=f"Failed to get the Node which is hosting this component: {error}",
     )
-    found: dict[MachineCondition, Verdict] = dict.fromkeys(pod_conditions(plane.etcd_managed), pods)
-    found[MachineCondition.LABELS_AND_TAINTS] = only("Unknown", INSPECTION_FAILED, "Failed to get the Node")
-    return found
+    findings: dict[MachineCondition, Finding] = dict.fromkeys(pod_conditions(plane.etcd_managed), pods)
+    findings[MachineCondition.LABELS_AND_TAINTS] = only("Unknown", INSPECTION_FAILED, "Failed to get the Node")
+    return findings
 
 
-def _deleting(plane: ControlPlane, machine: Machine, node: NodeView | None) -> Verdicts:
+def _deleting(plane: ControlPlane, machine: Machine, node: NodeView | None) -> Findings:
     message = "Machine is deleting"
-    pods = Verdict(Mark("False", "Deleting", message), LegacyMark("False", INFO, "Deleting"))
-    found: dict[MachineCondition, Verdict] = dict.fromkeys(pod_conditions(plane.etcd_managed), pods)
-    found[MachineCondition.LABELS_AND_TAINTS] = (
+    pods = Finding(Mark("False", "Deleting", message), LegacyMark("False", INFO, "Deleting"))
+    findings: dict[MachineCondition, Finding] = dict.fromkeys(pod_conditions(plane.etcd_managed), pods)
+    findings[MachineCondition.LABELS_AND_TAINTS] = (
         only("False", "Deleting", message) if node is None else _labels_and_taints(plane, machine, node)
     )
-    return found
+    return findings
 
 
-def _everywhere(plane: ControlPlane, message: str, legacy: LegacyMark | None = None) -> Verdicts:
+def _everywhere(plane: ControlPlane, message: str, legacy: LegacyMark | None = None) -> Findings:
     mark = Mark("Unknown", INSPECTION_FAILED, message)
-    found: dict[MachineCondition, Verdict] = dict.fromkeys(pod_conditions(plane.etcd_managed), Verdict(mark, legacy))
-    found[MachineCondition.LABELS_AND_TAINTS] = Verdict(mark)
-    return found
+    findings: dict[MachineCondition, Finding] = dict.fromkeys(pod_conditions(plane.etcd_managed), Finding(mark, legacy))
+    findings[MachineCondition.LABELS_AND_TAINTS] = Finding(mark)
+    return findings
 
 
-def _pod(node: NodeView, type_: MachineCondition, components: ComponentsView) -> Verdict:
+def _pod(node: NodeView, type_: MachineCondition, components: ComponentsView) -> Finding:
     ready = node.condition("Ready")
     if ready is not None and ready.status == "Unknown":
         message = "Node Ready condition is Unknown, Pod data might be stale"
         return unknown(INSPECTION_FAILED, message, legacy_reason=_LEGACY_INSPECTION_FAILED)
     answer = components.pod(node.name, COMPONENT_OF_CONDITION[type_])
     if answer is None:
-        # the node came after the question
+        # the Node was created after the query
         message = "Waiting for the Pod to be inspected"
         return unknown(INSPECTION_FAILED, message, legacy_reason=_LEGACY_INSPECTION_FAILED)
-    return verdict_of(answer)
+    return finding_of(answer)
 
 
-def _labels_and_taints(plane: ControlPlane, machine: Machine, node: NodeView) -> Verdict:
+def _labels_and_taints(plane: ControlPlane, machine: Machine, node: NodeView) -> Finding:
     missing = []
     if LABEL_CONTROL_PLANE_NODE not in node.labels:
         missing.append(f"the {LABEL_CONTROL_PLANE_NODE} label")
@@ -136,7 +147,7 @@ def _has_taint(node: NodeView) -> bool:
 
 
 def _taint_expected(plane: ControlPlane, machine: Machine) -> bool:
-    """Whether kubeadm gave the node its taint: it does unless it was told which taints to set."""
+    """Return whether kubeadm sets the node's taint: it does unless its configuration lists taints."""
     if any(taint.key == LABEL_CONTROL_PLANE_NODE and taint.effect == _NO_SCHEDULE for taint in machine.spec.taints):
         return True
     spec = plane.configs.get(machine.metadata.name)
@@ -147,3 +158,60 @@ def _taint_expected(plane: ControlPlane, machine: Machine) -> bool:
     if taints is None:
         return True
     return any(taint.get("key") == LABEL_CONTROL_PLANE_NODE and taint.get("effect") == _NO_SCHEDULE for taint in taints)
+
+
+def finding_of(answer: PodAnswer) -> Finding:
+    """Return the condition of a Machine about a component's Pod."""
+    if answer.error:
+        return unknown(
+            INSPECTION_FAILED,
+            f"Failed to get the Pod: {answer.error}",
+            legacy_reason=_LEGACY[INSPECTION_FAILED],
+            legacy_message="Failed to get Pod status",
+        )
+    if answer.pod is None:
+        name = f"{answer.component}-{answer.node}"
+        return bad(
+            DOES_NOT_EXIST,
+            "Pod does not exist",
+            legacy_reason=_LEGACY[DOES_NOT_EXIST],
+            legacy_message=f"Pod {name} is missing",
+        )
+    if answer.pod.phase == "Pending":
+        return _pending(answer.pod)
+    if answer.pod.phase == "Running":
+        return _running(answer.pod)
+    if answer.pod.phase in ("Succeeded", "Failed"):
+        return _failed("All the containers have been terminated")
+    message = "Pod is reporting Unknown status"
+    return unknown(INSPECTION_FAILED, message, legacy_reason=_LEGACY[INSPECTION_FAILED])
+
+
+def _pending(pod: PodView) -> Finding:
+    if pod.condition("PodScheduled") != "True":
+        return _provisioning("Waiting to be scheduled")
+    if pod.condition("Initialized") != "True":
+        return _provisioning("Running init containers")
+    return _provisioning("")
+
+
+def _running(pod: PodView) -> Finding:
+    if pod.condition("Ready") == "True":
+        return good(RUNNING)
+    waiting = ", ".join(container.waiting for container in pod.containers if container.waiting)
+    if waiting:
+        # a container that ended with an error waits in CrashLoopBackOff, and is not starting
+        crashed = any(container.last_exit_code for container in pod.containers)
+        return _failed(waiting) if crashed else _provisioning(waiting)
+    terminated = ", ".join(container.terminated for container in pod.containers if container.terminated)
+    if terminated:
+        return _failed(terminated)
+    return _provisioning("Waiting for startup or readiness probes")
+
+
+def _provisioning(message: str) -> Finding:
+    return bad(PROVISIONING, message, legacy_reason=_LEGACY[PROVISIONING], severity=INFO)
+
+
+def _failed(message: str) -> Finding:
+    return bad(FAILED, message, legacy_reason=_LEGACY[FAILED])

@@ -1,4 +1,4 @@
-"""Conditions of the Machines about their etcd members, and whether members and Machines match, pure.
+"""Conditions of the Machines about their etcd members, and the comparison of members with Machines. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/workload_cluster_conditions.go
 (updateManagedEtcdConditions, compareMachinesAndMembers).
@@ -16,9 +16,9 @@ from ironbell.controllers.kubeadm.controlplane.conditions.components import wait
 from ironbell.controllers.kubeadm.controlplane.conditions.marks import (
     ERROR,
     INFO,
+    Finding,
     LegacyMark,
     Mark,
-    Verdict,
     bad,
     good,
     unknown,
@@ -32,11 +32,11 @@ _NOT_HEALTHY: Final = "NotHealthy"
 _LEGACY_FAILED: Final = "MemberInspectionFailed"
 _LEGACY_UNHEALTHY: Final = "EtcdMemberUnhealthy"
 _NEW_NODE: Final = timedelta(minutes=2)
-"""After this long the member on a node must have been seen."""
+"""Maximum time from the creation of a Node until its etcd member is listed."""
 
 
-def member_verdict(plane: ControlPlane, machine: Machine) -> Verdict | None:
-    """The condition of a Machine about its etcd member; None leaves it as it is."""
+def member_finding(plane: ControlPlane, machine: Machine) -> Finding | None:
+    """Return the condition of a Machine about its etcd member; None leaves it unchanged."""
     if plane.inside.nodes_error:
         return unknown(
             INSPECTION_FAILED,
@@ -49,41 +49,41 @@ def member_verdict(plane: ControlPlane, machine: Machine) -> Verdict | None:
     if view is not None and has_node(machine) and member is None:
         return _missing(machine)
     if is_deleting(machine):
-        return Verdict(Mark("False", "Deleting", "Machine is deleting"), LegacyMark("False", INFO, "Deleting"))
+        return Finding(Mark("False", "Deleting", "Machine is deleting"), LegacyMark("False", INFO, "Deleting"))
     if not has_node(machine):
-        return Verdict(Mark("Unknown", INSPECTION_FAILED, waiting_for_node(machine)))
+        return Finding(Mark("Unknown", INSPECTION_FAILED, waiting_for_node(machine)))
     if view is None or member is None:
-        why = plane.inside.etcd_error
-        return unknown(INSPECTION_FAILED, why, legacy_reason=_LEGACY_FAILED) if why else None
+        error = plane.inside.etcd_error
+        return unknown(INSPECTION_FAILED, error, legacy_reason=_LEGACY_FAILED) if error else None
     if member.is_learner:
         return _unhealthy("Waiting for learner etcd member to be promoted")
     alarms = [alarm.type.name for alarm in view.alarms if alarm.member_id == member.id and alarm.type != AlarmType.NONE]
     if alarms:
-        told = ", ".join(alarms)
-        return _unhealthy(f"Etcd reports alarms: {told}", f"Etcd member reports alarms: {told}")
+        names = ", ".join(alarms)
+        return _unhealthy(f"Etcd reports alarms: {names}", f"Etcd member reports alarms: {names}")
     return good("Healthy")
 
 
-def _missing(machine: Machine) -> Verdict:
+def _missing(machine: Machine) -> Finding:
     message = f"Etcd doesn't have an etcd member for Node {machine.status.node_ref.name}"
     return _unhealthy(message, "Missing etcd member")
 
 
-def _unhealthy(message: str, legacy_message: str = "") -> Verdict:
+def _unhealthy(message: str, legacy_message: str = "") -> Finding:
     return bad(_NOT_HEALTHY, message, legacy_reason=_LEGACY_UNHEALTHY, legacy_message=legacy_message, severity=ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How the list of members compares with the Machines."""
+    """The comparison of etcd's members with the Machines."""
 
     matching: bool
     errors: tuple[str, ...] = ()
-    """What is wrong with the cluster as a whole."""
+    """Problems of the whole cluster."""
 
 
 def compare(plane: ControlPlane, now: datetime) -> Match:
-    """Whether every Machine with a node has a member, and every member a Machine."""
+    """Compare members and Machines: every Machine with a node must have a member, and every member a Machine."""
     view = plane.inside.etcd
     if view is None:
         return Match(not any(has_node(machine) for machine in plane.machines))
@@ -99,13 +99,13 @@ def compare(plane: ControlPlane, now: datetime) -> Match:
 
 
 def orphans_of(plane: ControlPlane, view: EtcdView) -> Sequence[Member]:
-    """Members that no Machine stands for; those that have not started have no name, and count."""
+    """Return the members without a Machine, including those without a name, which have not started."""
     nodes = {machine.status.node_ref.name for machine in plane.machines if has_node(machine)}
     return [member for member in view.members if member.name not in nodes]
 
 
 def title(member: Member) -> str:
-    """How a member is named to people."""
+    """Return the name of a member for messages."""
     return member.name or f"{member.id} (Name not yet assigned)"
 
 

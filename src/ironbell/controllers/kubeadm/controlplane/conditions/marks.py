@@ -1,4 +1,4 @@
-"""What is found about an object, before it becomes conditions: one finding for both sets of them.
+"""Conditions of an object in both API versions, before they are written.
 
 Source: kubernetes-sigs/cluster-api: util/conditions, util/conditions/deprecated/v1beta1.
 """
@@ -31,32 +31,32 @@ class LegacyMark(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """One finding for both sets; None leaves that set as it is."""
+class Finding(msgspec.Struct, frozen=True):
+    """A condition in both API versions; None leaves a version's condition unchanged."""
 
     mark: Mark | None = None
     legacy: LegacyMark | None = None
 
 
-def good(reason: str) -> Verdict:
-    """All is well."""
-    return Verdict(Mark("True", reason), LegacyMark("True"))
+def good(reason: str) -> Finding:
+    """Return a condition that is True."""
+    return Finding(Mark("True", reason), LegacyMark("True"))
 
 
-def bad(reason: str, message: str, *, legacy_reason: str, legacy_message: str = "", severity: str = ERROR) -> Verdict:
-    """Something is wrong, or not there yet."""
-    return Verdict(
+def bad(reason: str, message: str, *, legacy_reason: str, legacy_message: str = "", severity: str = ERROR) -> Finding:
+    """Return a condition that is False."""
+    return Finding(
         Mark("False", reason, message), LegacyMark("False", severity, legacy_reason, legacy_message or message)
     )
 
 
-def unknown(reason: str, message: str, *, legacy_reason: str, legacy_message: str = "") -> Verdict:
-    """Nobody knows."""
-    return Verdict(
+def unknown(reason: str, message: str, *, legacy_reason: str, legacy_message: str = "") -> Finding:
+    """Return a condition that is Unknown."""
+    return Finding(
         Mark("Unknown", reason, message), LegacyMark("Unknown", "", legacy_reason, legacy_message or message)
     )
 
 
-def only(status: str, reason: str, message: str = "") -> Verdict:
-    """A finding that v1beta1 has no condition for."""
-    return Verdict(Mark(status, reason, message))
+def only(status: str, reason: str, message: str = "") -> Finding:
+    """Return a condition that v1beta1 does not have."""
+    return Finding(Mark(status, reason, message))

@@ -1,4 +1,4 @@
-"""Conditions of a control plane about what it is doing: rolling out, scaling, going. Pure.
+"""Conditions of a control plane about its operations: rollout, scaling and deletion. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/status.go.
 """
@@ -27,40 +27,40 @@ _DELAYS: Final = (
 
 
 def rolling_out(machines: Sequence[Machine]) -> Mark:
-    """Whether Machines are being replaced, and why; a change of version is told first."""
+    """Return the condition RollingOut, with the reasons; a change of the version comes first."""
     outdated = [c for c in (condition(m, MachineCondition.UP_TO_DATE) for m in machines) if c and c.status == "False"]
     if not outdated:
         return Mark("False", "NotRollingOut")
-    lines = {line for found in outdated for line in found.message.split("\n") if line}
+    lines = {line for cause in outdated for line in cause.message.split("\n") if line}
     ordered = sorted(lines, key=lambda line: (not line.startswith("* Version"), line))
     return Mark("True", "RollingOut", "\n".join([f"Rolling out {len(outdated)} not up-to-date replicas", *ordered]))
 
 
 def creation_obstacles(plane: ControlPlane, *, template_missing: bool, failed: Failed | None) -> list[str]:
-    """What keeps Machines from being created until somebody changes something."""
+    """Return the problems that prevent the creation of Machines until a user or component fixes them."""
     template = plane.kcp.spec.machine_template.spec.infrastructure_ref.kind
     missing = [f"{template} does not exist"] if template_missing else []
-    return [*missing, *([failed.told] if failed else [])]
+    return [*missing, *([failed.summary] if failed else [])]
 
 
 def scaling_up(
     plane: ControlPlane, preflight: Preflight, *, template_missing: bool, failed: Failed | None = None
 ) -> Mark:
-    """Whether Machines are to come, and what is in the way."""
+    """Return the condition ScalingUp, with the obstacles."""
     if plane.kcp.spec.replicas is None:
         return Mark("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")
     current, desired = len(plane.machines), 0 if plane.deleting else plane.desired
     reasons = creation_obstacles(plane, template_missing=template_missing, failed=failed)
     if current >= desired:
-        # a rollout makes one more than there are to be
-        why = reasons[0] if reasons else ""
-        return Mark("False", "NotScalingUp", f"Scaling up would be blocked because {why}" if why else "")
+        # a rollout creates one more Machine than desired
+        message = f"Scaling up would be blocked because {reasons[0]}" if reasons else ""
+        return Mark("False", "NotScalingUp", message)
     lines = [*preflight.lines, *(f"* {reason}" for reason in reasons)]
     return Mark("True", "ScalingUp", _blocked(f"Scaling up from {current} to {desired} replicas", lines))
 
 
 def scaling_down(plane: ControlPlane, preflight: Preflight, now: datetime) -> Mark:
-    """Whether Machines are to go, and what is in the way."""
+    """Return the condition ScalingDown, with the obstacles."""
     if plane.kcp.spec.replicas is None:
         return Mark("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")
     current, desired = len(plane.machines), 0 if plane.deleting else plane.desired
@@ -76,12 +76,12 @@ def _blocked(message: str, lines: Sequence[str]) -> str:
 
 
 def stale_machines(machines: Sequence[Machine], now: datetime) -> str:
-    """Machines that take long to go, and what likely holds them up; empty if there are none."""
+    """Return a message about Machines whose deletion takes long, with the likely causes; empty if there are none."""
     stale = [m for m in machines if (since := moment(m.metadata.deletion_timestamp)) and now - since > _STALE]
     if not stale:
         return ""
-    told = "\n".join(_drain_message(machine, now) for machine in stale)
-    delays = [word for sign, word in _DELAYS if sign in told]
+    messages = "\n".join(_drain_message(machine, now) for machine in stale)
+    delays = [cause for sign, cause in _DELAYS if sign in messages]
     noun, verb = ("Machine", "is") if len(stale) == 1 else ("Machines", "are")
     message = f"{noun} {listed(names(stale))} {verb} in deletion since more than 15m"
     return f"{message}, delay likely due to {', '.join(delays)}" if delays else message
@@ -96,28 +96,28 @@ def _drain_message(machine: Machine, now: datetime) -> str:
 
 
 def not_remediated(unhealthy: Sequence[Machine]) -> Mark:
-    """No Machine is ours to remediate; those that somebody else is to remediate are told."""
+    """Return the condition Remediating if the control plane remediates no Machine; it lists the unhealthy ones."""
     if not unhealthy:
         return Mark("False", "NotRemediating")
     noun, verb = ("Machine", "is") if len(unhealthy) == 1 else ("Machines", "are")
-    told = f"{noun} {listed(names(unhealthy))} {verb} not healthy (not to be remediated by KubeadmControlPlane)"
-    return Mark("False", "NotRemediating", told)
+    message = f"{noun} {listed(names(unhealthy))} {verb} not healthy (not to be remediated by KubeadmControlPlane)"
+    return Mark("False", "NotRemediating", message)
 
 
 def up_to_date(plane: ControlPlane, machine: Machine) -> Mark:
-    """Whether a Machine is what the control plane wants."""
+    """Return the condition UpToDate of a Machine."""
     reasons = plane.outdated.get(machine.metadata.name)
     if reasons is not None:
         return Mark("False", "NotUpToDate", "\n".join(f"* {reason}" for reason in reasons))
     info = machine.status.node_info
     if info is not None and info.kubelet_version and info.kubelet_version != machine.spec.version:
-        told = f"* Node.status.nodeInfo.kubeletVersion {info.kubelet_version}, {machine.spec.version} required"
-        return Mark("False", "Updating", told)
+        message = f"* Node.status.nodeInfo.kubeletVersion {info.kubelet_version}, {machine.spec.version} required"
+        return Mark("False", "Updating", message)
     return Mark("True", "UpToDate")
 
 
 def resized(plane: ControlPlane, ready: int) -> LegacyMark | None:
-    """The v1beta1 condition about the number of Machines; None leaves it as it is."""
+    """Return the v1beta1 condition about the number of Machines; None leaves it unchanged."""
     current, desired = len(plane.machines), plane.desired
     if current < desired:
         message = f"Scaling up control plane to {desired} replicas (actual {current})"
@@ -129,7 +129,7 @@ def resized(plane: ControlPlane, ready: int) -> LegacyMark | None:
 
 
 def spec_up_to_date(plane: ControlPlane, *, known: bool) -> LegacyMark | None:
-    """The v1beta1 condition about a rollout, which is there from the first one on."""
+    """Return the v1beta1 condition about a rollout, which is set from the first rollout on."""
     outdated = len(plane.needs_rollout)
     if outdated:
         rest = len(plane.machines) - outdated

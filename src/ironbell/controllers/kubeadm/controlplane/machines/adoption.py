@@ -1,4 +1,4 @@
-"""Machines of the control plane that it does not control: taken over, or refused. Pure.
+"""Adoption of control plane Machines that the control plane does not control yet, or its rejection. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane (adoptMachines).
 """
@@ -19,11 +19,11 @@ _FAILED: Final = "AdoptionFailed"
 
 
 def reconcile(draft: Draft[KubeadmControlPlane], observed: Observed) -> None:
-    """Adopt the control plane Machines that nobody controls; wait while others control some."""
+    """Adopt the control plane Machines without a controller; wait while some have another controller."""
     controlled = [machine for machine in observed.strays if controller_of(machine) is not None]
     if controlled:
         names = ", ".join(machine.metadata.name for machine in controlled)
-        message = f"control plane Machines {names} are controlled by others; nothing is done until they are gone"
+        message = f"Control plane Machines {names} have another controller. Waiting until they are deleted."
         draft.wait("MixedManagement", message)
         return
     for machine in observed.strays:
@@ -39,14 +39,14 @@ def reconcile(draft: Draft[KubeadmControlPlane], observed: Observed) -> None:
 
 
 def _problem(kcp: KubeadmControlPlane, machine: Machine) -> str:
-    """Why a Machine cannot be taken over."""
+    """Return the reason why a Machine cannot be adopted; empty if it can."""
     name = f"{machine.metadata.namespace}/{machine.metadata.name}"
     if machine.spec.bootstrap.config_ref.kind != KUBEADM_CONFIG.kind:
-        return f"Could not adopt Machine {name}: its spec.bootstrap.configRef is no KubeadmConfig"
-    theirs, ours = find_version(machine.spec.version), find_version(kcp.spec.version)
-    if theirs is None or ours is None:
+        return f"Could not adopt Machine {name}: its spec.bootstrap.configRef is not a KubeadmConfig"
+    current, desired = find_version(machine.spec.version), find_version(kcp.spec.version)
+    if current is None or desired is None:
         return ""
-    if theirs.major != ours.major or abs(theirs.minor - ours.minor) > 1:
+    if current.major != desired.major or abs(current.minor - desired.minor) > 1:
         return (
             f'Could not adopt Machine {name}: its version ("{machine.spec.version}") is outside supported +/- one '
             f'minor version skew from KCP\'s ("{kcp.spec.version}")'

@@ -1,7 +1,7 @@
-"""The KubeadmConfig that a Machine of the control plane gets, and whether the one it has is still that, pure.
+"""The desired KubeadmConfig of a control plane's Machine, and its comparison with the current one. Pure.
 
-Both work on plain data, as it goes over the wire: what is absent and what is empty are the same, but for the taints of
-a node registration, where kubeadm makes a difference.
+Both work on plain data in the API's form. Absent and empty values are equal, except for the taints of a node
+registration, which kubeadm distinguishes.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/desiredstate/desired_state.go,
 controlplane/kubeadm/pkg/filters.go.
@@ -14,13 +14,13 @@ from typing import Any, Final
 from ironbell.kube.decision import Fields
 
 KUBELET_LOCAL_MODE: Final = "ControlPlaneKubeletLocalMode"
-"""Feature gate of kubeadm by which a kubelet speaks to the API server beside it only."""
+"""Feature gate of kubeadm: a kubelet connects only to the API server on its own host."""
 _LOCAL_MODE_SINCE: Final = (1, 31)
 _LOCAL_MODE_UNTIL: Final = (1, 36)
 
 
 def desired_spec(spec: Fields, version: tuple[int, int, int], *, joins: bool) -> Fields:
-    """The spec of the KubeadmConfig of a new Machine, from `spec.kubeadmConfigSpec`.
+    """Return the spec of a new Machine's KubeadmConfig, from `spec.kubeadmConfigSpec`.
 
     Args:
         spec: the control plane's `kubeadmConfigSpec`.
@@ -29,7 +29,7 @@ def desired_spec(spec: Fields, version: tuple[int, int, int], *, joins: bool) ->
     """
     result = {**spec}
     if joins:
-        # clusterConfiguration stays: whether etcd is external is read from it
+        # clusterConfiguration is kept, because it states whether etcd is external
         result.pop("initConfiguration", None)
         join = result.get("joinConfiguration", {})
         result["joinConfiguration"] = {**join, "controlPlane": join.get("controlPlane") or {}}
@@ -42,7 +42,7 @@ def desired_spec(spec: Fields, version: tuple[int, int, int], *, joins: bool) ->
 
 
 def feature_gates(cluster_configuration: Fields, version: tuple[int, int, int]) -> dict[str, bool]:
-    """Feature gates of kubeadm, with ours for the versions that know it, unless the user has set it."""
+    """Return kubeadm's feature gates, with the local mode for the versions that have it, unless the user has set it."""
     gates = dict(cluster_configuration.get("featureGates") or {})
     if _LOCAL_MODE_SINCE <= version[:2] < _LOCAL_MODE_UNTIL:
         gates.setdefault(KUBELET_LOCAL_MODE, True)
@@ -50,9 +50,9 @@ def feature_gates(cluster_configuration: Fields, version: tuple[int, int, int]) 
 
 
 def is_join(spec: Fields) -> bool:
-    """Whether a KubeadmConfig is for joining.
+    """Return whether a KubeadmConfig is for joining.
 
-    Other sections do not tell: a health-check timeout of v1beta1 becomes one in `joinConfiguration` as well.
+    Other sections do not show this: a health check timeout of v1beta1 is converted into `joinConfiguration` as well.
     """
     join = spec.get("joinConfiguration") or {}
     if join.get("controlPlane") is not None:
@@ -61,10 +61,10 @@ def is_join(spec: Fields) -> bool:
 
 
 def is_up_to_date(current: Fields, control_plane_spec: Fields, version: tuple[int, int, int]) -> bool:
-    """Whether a Machine made now would get what this one got, as far as it matters to the node.
+    """Return whether a new Machine would get an equivalent KubeadmConfig.
 
-    The first Machine was made with `initConfiguration`. It is compared as if it had joined, so that it need not be
-    replaced when both are configured alike; where they are not, it is compared with what a first Machine would get.
+    The first Machine was created with `initConfiguration`. It is compared as if it had joined, so that it need not be
+    replaced if both sections are alike; if they are not, it is compared with the KubeadmConfig of a first Machine.
     """
     if _comparable(_as_join(current), current) == _comparable(
         desired_spec(control_plane_spec, version, joins=True), current
@@ -88,7 +88,7 @@ def _as_join(current: Fields) -> Fields:
 
 
 def _comparable(spec: Fields, current: Fields) -> Fields:
-    """A spec without what needs no other Machine, and with the defaults that earlier versions wrote into it."""
+    """Return a spec without the fields that need no new Machine, and with the defaults that earlier versions set."""
     result = _compacted(spec)
     cluster = dict(result.get("clusterConfiguration", {}))
     # written by the bootstrap controller; changed in the running cluster
@@ -98,7 +98,7 @@ def _comparable(spec: Fields, current: Fields) -> Fields:
     for section in ("initConfiguration", "joinConfiguration"):
         result[section] = _comparable_section(result.get(section, {}))
     if not is_join(current):
-        # nothing that the first Machine could have been given
+        # the first Machine cannot have this field
         result["joinConfiguration"].pop("caCertPath", None)
     result.setdefault("format", "cloud-config")
     return dict(_compacted(result))
@@ -116,7 +116,7 @@ def _comparable_section(section: Fields) -> Fields:
 
 
 def _compacted(value: Any) -> Any:
-    """Without what is empty: nothing, empty text, lists and objects; zero and false are values."""
+    """Return a value without empty text, lists, objects and nulls; zero and false are values."""
     if isinstance(value, dict):
         inner = {name: _compacted(item) for name, item in value.items()}
         return {name: item for name, item in inner.items() if name == "taints" or item not in (None, "", [], {})}

@@ -1,9 +1,9 @@
-"""Making a Machine with its parts, so that a crash at any point leaves nothing doubled and nothing behind. Pure.
+"""Creation of a Machine with its infrastructure machine and KubeadmConfig, without duplicates after a crash. Pure.
 
-The name follows from the control plane and from how many Machines it has made, which it remembers in an annotation.
-First the parts are made, then the Machine, then the number grows. Whoever comes back in between finds what is there
-under the name and goes on; if no Machine is wanted any more, or the parts are not what is wanted now, they are removed
-and the number grows, so that no name is used twice.
+The name is derived from the control plane and from the number of Machines that it has created, which an annotation
+records. The infrastructure machine and the KubeadmConfig are created first, then the Machine, and then the number is
+incremented. After a crash the existing objects of this name are completed. If no Machine is needed any longer, or the
+objects are outdated, they are deleted and the number is incremented, so that no name is used twice.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane
 (cloneConfigsAndGenerateMachine).
@@ -40,47 +40,48 @@ NAME_TEMPLATE: Final = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The place of the next Machine: its name, and what is there under it."""
+    """The name of the next Machine, and the existing objects of this name."""
 
     name: str
     infra_kind: Kind[Unstructured] | None = None
-    """None while the kind of infrastructure machines is not known."""
+    """None until the kind of infrastructure machines is known."""
     infra: Unstructured | None = None
     infra_known: bool = True
-    """Whether it can be told that there is an infrastructure machine of this name."""
+    """Whether it is known if the infrastructure machine exists."""
     config: KubeadmConfig | None = None
     machine: Machine | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The next Machine."""
+class NewMachine:
+    """The desired next Machine."""
 
     joins: bool
     failure_domain: str
     spec: Fields
-    """`spec.kubeadmConfigSpec` in plain data."""
+    """`spec.kubeadmConfigSpec` as plain data."""
     version: tuple[int, int, int]
     etcd_managed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Why the last attempt to make a Machine came to nothing."""
+    """The failure of the last attempt to create a Machine."""
 
     reason: str
-    """Of the older condition `MachinesCreated`."""
+    """Reason of the v1beta1 condition `MachinesCreated`."""
     message: str
-    what: str
+    title: str
+    """Kind and name of the object."""
 
     @property
-    def told(self) -> str:
-        """All of it in one line."""
-        return f"{self.what} could not be created: {self.message}"
+    def summary(self) -> str:
+        """Object and message in one line."""
+        return f"{self.title} could not be created: {self.message}"
 
 
 def failed(failure: Failure | None) -> Failed | None:
-    """Whether it was an attempt to make a Machine that failed, and why."""
+    """Return the failure if it was one of the creation of a Machine or its objects."""
     if failure is None or not isinstance(failure.write, Create):
         return None
     kind, body = failure.write.kind, failure.write.body
@@ -93,17 +94,17 @@ def failed(failure: Failure | None) -> Failed | None:
 
 
 def slot(cache: Cache, kcp: KubeadmControlPlane, cluster: str, template: External) -> Slot:
-    """The place of the next Machine, as it is now.
+    """Return the slot of the next Machine.
 
     Raises:
-        NameTemplateError: `spec.machineNaming.template` gives no name.
+        NameTemplateError: `spec.machineNaming.template` is not valid.
     """
     naming = kcp.spec.machine_naming.template or NAME_TEMPLATE
-    random = suffix(kcp.metadata.uid, _made(kcp))
+    random = suffix(kcp.metadata.uid, _created_count(kcp))
     name = render_name(naming, cluster, random, {"kubeadmControlPlane": {"name": kcp.metadata.name}})
     namespace = kcp.metadata.namespace
-    about = template.reference
-    reference = ObjectReference(about.api_group, about.kind.removesuffix(SUFFIX), name)
+    template_reference = template.reference
+    reference = ObjectReference(template_reference.api_group, template_reference.kind.removesuffix(SUFFIX), name)
     infra = read_reference(cache, reference, namespace)
     return Slot(
         name,
@@ -116,22 +117,24 @@ def slot(cache: Cache, kcp: KubeadmControlPlane, cluster: str, template: Externa
 
 
 def settle(kcp: KubeadmControlPlane, place: Slot) -> list[Action]:
-    """Leave the place: remove parts that no Machine uses, and let the number grow; nothing if the place is empty."""
+    """Clear the slot: delete objects that no Machine uses, and increment the number; nothing if the slot is empty."""
     if place.machine is not None:
-        return [_grown(kcp, made=True)]
+        return [_increment(kcp, is_created=True)]
     leftovers: list[Action] = []
     if place.infra is not None and place.infra_kind is not None:
         leftovers.append(delete(place.infra_kind, place.infra))
     if place.config is not None:
         leftovers.append(delete(KUBEADM_CONFIG, place.config))
-    return [*leftovers, _grown(kcp, made=False)] if leftovers else []
+    return [*leftovers, _increment(kcp, is_created=False)] if leftovers else []
 
 
-def make(kcp: KubeadmControlPlane, cluster: str, template: External, place: Slot, wanted: Wanted) -> list[Action]:
-    """Make the Machine, or go on making it; empty if that cannot be done now."""
+def creation_actions(
+    kcp: KubeadmControlPlane, cluster: str, template: External, place: Slot, new: NewMachine
+) -> list[Action]:
+    """Return the actions that create the Machine, or complete its creation; empty if this is not possible now."""
     if place.infra_kind is None or not place.infra_known or not template.exists:
         return []
-    if place.machine is not None or not _usable(template, place, wanted):
+    if place.machine is not None or not _usable(template, place, new):
         return settle(kcp, place)
     owner = owner_reference(KUBEADM_CONTROL_PLANE, kcp)
     actions: list[Action] = []
@@ -149,23 +152,23 @@ def make(kcp: KubeadmControlPlane, cluster: str, template: External, place: Slot
             )
         )
     if place.config is None:
-        spec = desired_spec(wanted.spec, wanted.version, joins=wanted.joins)
+        spec = desired_spec(new.spec, new.version, joins=new.joins)
         actions.append(create(KUBEADM_CONFIG, desired.config_body(kcp, cluster, name=place.name, spec=spec)))
     reference = {"apiGroup": place.infra_kind.group, "kind": place.infra_kind.kind, "name": place.name}
     body = desired.machine_body(
         kcp,
         cluster,
         name=place.name,
-        failure_domain=wanted.failure_domain,
+        failure_domain=new.failure_domain,
         infrastructure=reference,
         remediation_for=kcp.metadata.annotations.get(ANNOTATION_REMEDIATION_IN_PROGRESS, ""),
-        etcd_managed=wanted.etcd_managed,
+        etcd_managed=new.etcd_managed,
     )
-    return [*actions, create(MACHINE, body), _grown(kcp, made=True)]
+    return [*actions, create(MACHINE, body), _increment(kcp, is_created=True)]
 
 
-def _usable(template: External, place: Slot, wanted: Wanted) -> bool:
-    """Whether parts that are there already are what the Machine is to have."""
+def _usable(template: External, place: Slot, new: NewMachine) -> bool:
+    """Return whether the existing objects match the desired Machine."""
     if place.infra is not None and (
         place.infra.metadata.deletion_timestamp is not None or not is_cloned_from(place.infra, template)
     ):
@@ -174,18 +177,18 @@ def _usable(template: External, place: Slot, wanted: Wanted) -> bool:
         return True
     spec: Fields = to_builtin(place.config.spec)
     joins = spec.get("joinConfiguration", {}).get("controlPlane") is not None
-    same = is_up_to_date(spec, wanted.spec, wanted.version)
-    return place.config.metadata.deletion_timestamp is None and joins == wanted.joins and same
+    same = is_up_to_date(spec, new.spec, new.version)
+    return place.config.metadata.deletion_timestamp is None and joins == new.joins and same
 
 
-def _made(kcp: KubeadmControlPlane) -> int:
+def _created_count(kcp: KubeadmControlPlane) -> int:
     text = kcp.metadata.annotations.get(MACHINES_CREATED, "")
     return decimal(text) or 0
 
 
-def _grown(kcp: KubeadmControlPlane, *, made: bool) -> Action:
-    """The number grows; if a Machine was made, a remediation that waited for its replacement is over."""
-    changed: dict[str, str | None] = {MACHINES_CREATED: str(_made(kcp) + 1)}
-    if made and ANNOTATION_REMEDIATION_IN_PROGRESS in kcp.metadata.annotations:
+def _increment(kcp: KubeadmControlPlane, *, is_created: bool) -> Action:
+    """Increment the number; if a Machine was created, a remediation that waited for this replacement has completed."""
+    changed: dict[str, str | None] = {MACHINES_CREATED: str(_created_count(kcp) + 1)}
+    if is_created and ANNOTATION_REMEDIATION_IN_PROGRESS in kcp.metadata.annotations:
         changed[ANNOTATION_REMEDIATION_IN_PROGRESS] = None
     return patch(KUBEADM_CONTROL_PLANE, kcp, {"metadata": {"annotations": changed}}, locked=True)

@@ -1,7 +1,7 @@
-"""The deletion of a control plane, pure: after the workers, all Machines at once, and nothing about etcd.
+"""The deletion of a control plane: after the workers, all Machines at once, without changes to etcd. Pure.
 
-Its Secrets go with it, and are not left to the garbage collection: a control plane of the same name that is created
-meanwhile would take over the authorities and the kubeconfig of the deleted one.
+Its Secrets are deleted before it, and not left to the garbage collection: a control plane of the same name that is
+created meanwhile would use the authorities and the kubeconfig of the deleted one.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane (reconcileDelete).
 """
@@ -24,12 +24,12 @@ from ironbell.kube.finalizers import is_deleting
 
 _MOST_NAMES = 5
 _ORPHAN = "orphan"
-"""The finalizer of `kubectl delete --cascade=orphan`: what depends on the object stays."""
+"""The finalizer of `kubectl delete --cascade=orphan`: dependents are kept."""
 
 
 @dataclass(frozen=True)
 class Deletion:
-    """Where a deletion stands; `done` when the finalizer may go."""
+    """The progress of a deletion; `done` when the finalizer can be removed."""
 
     mark: Mark
     actions: tuple[Action, ...] = ()
@@ -37,7 +37,7 @@ class Deletion:
 
 
 def next_step(observed: Observed, now: datetime) -> Deletion:
-    """What to do for a control plane that is being deleted."""
+    """Return the next step for a control plane that is being deleted."""
     if not observed.machines:
         return Deletion(Mark("True", "DeletionCompleted", "Deletion completed"), tuple(_secrets(observed)), done=True)
     waits = []
@@ -62,7 +62,7 @@ def next_step(observed: Observed, now: datetime) -> Deletion:
 
 
 def _secrets(observed: Observed) -> Iterator[Action]:
-    """What the garbage collection would delete as well: Secrets that this control plane controls."""
+    """Yield the deletion of the Secrets that this control plane controls."""
     if _ORPHAN in observed.kcp.metadata.finalizers:
         return
     for secret in observed.secrets.values():

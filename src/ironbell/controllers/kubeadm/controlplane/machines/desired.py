@@ -1,4 +1,4 @@
-"""The Machines that a control plane wants, and what is changed on those that are there without replacing them. Pure.
+"""The desired Machines of a control plane, and the in-place changes of existing ones. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/desiredstate/desired_state.go,
 controlplane/kubeadm/reconcilers/kubeadmcontrolplane (syncMachines).
@@ -33,11 +33,11 @@ from ironbell.kube.decision import AnyKind, Fields, MergePatch, patch
 from ironbell.kube.patches import diff
 
 NODE_DELETION_TIMEOUT_S: Final = 10
-"""What admission writes into Machines that say nothing."""
+"""Default that admission sets on Machines."""
 
 
 def labels_of(kcp: KubeadmControlPlane, cluster: str) -> dict[str, str]:
-    """Labels of a Machine and its parts."""
+    """Return the labels of a Machine, its infrastructure machine and KubeadmConfig."""
     return {
         **kcp.spec.machine_template.metadata.labels,
         LABEL_CLUSTER_NAME: cluster,
@@ -47,12 +47,12 @@ def labels_of(kcp: KubeadmControlPlane, cluster: str) -> dict[str, str]:
 
 
 def annotations_of(kcp: KubeadmControlPlane) -> dict[str, str]:
-    """Annotations of a Machine and its parts."""
+    """Return the annotations of a Machine, its infrastructure machine and KubeadmConfig."""
     return dict(kcp.spec.machine_template.metadata.annotations)
 
 
 def readiness_gates(kcp: KubeadmControlPlane, *, etcd_managed: bool) -> list[Fields]:
-    """What must hold for a Machine to be ready: ours first, then the user's, each once."""
+    """Return the readiness gates of a Machine: the controller's, then the user's, each once."""
     types: list[str] = [MachineCondition.LABELS_AND_TAINTS, *KUBERNETES_PODS]
     if etcd_managed:
         types += [*ETCD_PODS[len(KUBERNETES_PODS) :], MachineCondition.ETCD_MEMBER]
@@ -72,7 +72,8 @@ def machine_body(
     remediation_for: str,
     etcd_managed: bool,
 ) -> Fields:
-    """A new Machine. `infrastructure` is its infrastructureRef, `remediation_for` what it is the replacement of."""
+    """Return a new Machine. `infrastructure` is its infrastructureRef; `remediation_for` is the remediation that it
+    completes."""
     new_labels, new_annotations = handed_over(labels_of(kcp, cluster), annotations_of(kcp))
     new_annotations[ANNOTATION_HOOK] = ""
     if remediation_for:
@@ -97,7 +98,7 @@ def machine_body(
 
 
 def config_body(kcp: KubeadmControlPlane, cluster: str, *, name: str, spec: Fields) -> Fields:
-    """The KubeadmConfig of a new Machine; the Machine's controller takes it over."""
+    """Return the KubeadmConfig of a new Machine; the Machine's controller makes the Machine its owner."""
     new_labels, new_annotations = handed_over(labels_of(kcp, cluster), annotations_of(kcp))
     return {
         "metadata": {
@@ -112,12 +113,12 @@ def config_body(kcp: KubeadmControlPlane, cluster: str, *, name: str, spec: Fiel
 
 
 def _in_place(kcp: KubeadmControlPlane, *, etcd_managed: bool) -> Fields:
-    """Fields of a Machine's spec that follow the control plane's without a rollout."""
+    """Return the fields of a Machine's spec that change with the control plane's without a rollout."""
     return {"readinessGates": readiness_gates(kcp, etcd_managed=etcd_managed), **_tear_down(kcp)}
 
 
 def _tear_down(kcp: KubeadmControlPlane) -> Fields:
-    """Those that matter for a Machine that goes."""
+    """Return the in-place fields that also change while a Machine is being deleted."""
     template = kcp.spec.machine_template.spec
     deletion: Fields = to_builtin(template.deletion)
     deletion.setdefault("nodeDeletionTimeoutSeconds", NODE_DELETION_TIMEOUT_S)
@@ -125,7 +126,7 @@ def _tear_down(kcp: KubeadmControlPlane) -> Fields:
 
 
 def machine_sync(kcp: KubeadmControlPlane, cluster: str, machine: Machine, *, etcd_managed: bool) -> MergePatch | None:
-    """The patch that brings a Machine in step with the control plane; None if it is."""
+    """Return the patch of a Machine's in-place fields; None if they are up to date."""
     spec: Fields = to_builtin(machine.spec)
     current: Fields = {name: spec[name] for name in ("readinessGates", "deletion", "taints") if name in spec}
     if is_deleting(machine):
@@ -144,7 +145,7 @@ def machine_sync(kcp: KubeadmControlPlane, cluster: str, machine: Machine, *, et
 
 
 def part_sync(kind: AnyKind, kcp: KubeadmControlPlane, cluster: str, part: Resource) -> MergePatch | None:
-    """The patch for labels and annotations of a Machine's infrastructure machine or KubeadmConfig."""
+    """Return the patch of the labels and annotations of an infrastructure machine or KubeadmConfig."""
     change = _metadata_change(kcp, cluster, part)
     return patch(kind, part, {"metadata": change}) if change else None
 

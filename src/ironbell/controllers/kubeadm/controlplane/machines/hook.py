@@ -1,10 +1,10 @@
-"""The last step before a Machine's host goes, pure: its etcd member is out of the cluster.
+"""The last step before a Machine's host is removed: its etcd member is removed from the cluster. Pure.
 
-Every Machine carries an annotation that keeps its host until this is so. One Machine at a time; of several an unhealthy
-one, whose member the others may have to be rid of first, then the one that was deleted first. The annotation is taken
-off only after etcd itself has said that the member is gone.
+An annotation on every Machine keeps its host until then. One Machine is processed at a time: an unhealthy one first,
+because its member may block the removal of the others, and then the one that was deleted first. The annotation is
+removed only after etcd has reported the removal of the member.
 
-Upstream lets a Machine go whose member is not there yet, and takes the member out later.
+Upstream releases a Machine whose member has not joined yet, and removes the member later.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane (reconcilePreTerminateHook).
 """
@@ -31,59 +31,59 @@ from ironbell.kube.decision import Fields
 from ironbell.workload.etcd import Member
 
 _LAST_SINCE: Final = (1, 31)
-"""From this version on a kubelet needs the API server beside it, and that the etcd: other hooks go first."""
+"""Since this version a kubelet needs the API server and etcd on its own host, so that other hooks must run first."""
 
 
 RELEASE: Final[Fields] = {"metadata": {"annotations": {ANNOTATION_HOOK: None}}}
-"""The patch of a Machine whose host may go."""
+"""The patch of a Machine whose host can be removed."""
 
 _JOINING: Final = timedelta(minutes=2)
-"""How long a new node may take until its etcd member is there. A member that was ours to remove is not waited for."""
+"""Maximum time between the creation of a Node and the join of its etcd member."""
 
 
 class Step(Enum):
-    """What is to be done for the Machine."""
+    """Kind of the next step for a Machine."""
 
     WAIT = "wait"
     MOVE_LEADER = "move leader"
     REMOVE_MEMBER = "remove member"
     RELEASE = "release"
-    """Take the annotation off."""
+    """Remove the annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookStep:
-    """The next step for a Machine that goes."""
+    """The next step for a Machine that is being deleted."""
 
     step: Step
     machine: Machine
-    why: str = ""
-    """What is waited for."""
+    message: str = ""
+    """Reason for waiting."""
     member: Member | None = None
     in_danger: bool = False
-    """Whether it waits because going on would do harm."""
+    """Whether it waits because continuing would endanger the cluster."""
 
 
 def next_step(plane: ControlPlane, version: tuple[int, int, int], now: datetime) -> HookStep | None:
-    """What to do for the Machines that are being deleted; None if there are none."""
-    going = plane.deleting_machines
-    if not going:
+    """Return the next step for the Machines that are being deleted; None if there are none."""
+    deleting = plane.deleting_machines
+    if not deleting:
         return None
-    released = [machine for machine in going if ANNOTATION_HOOK not in machine.metadata.annotations]
+    released = [machine for machine in deleting if ANNOTATION_HOOK not in machine.metadata.annotations]
     if released:
         return HookStep(Step.WAIT, released[0], f"Machine {released[0].metadata.name} is being deleted")
-    machine = min(going, key=lambda m: (not is_unhealthy(m), moment(m.metadata.deletion_timestamp), m.metadata.name))
+    machine = min(deleting, key=lambda m: (not is_unhealthy(m), moment(m.metadata.deletion_timestamp), m.metadata.name))
     if version[:2] >= _LAST_SINCE and _has_other_hooks(machine):
         return HookStep(Step.WAIT, machine, f"Machine {machine.metadata.name} is held by other pre-terminate hooks")
-    deleting = condition(machine, MACHINE_DELETING)
-    if deleting is None or (deleting.status, deleting.reason) != ("True", WAITING_FOR_PRE_TERMINATE_HOOK):
+    progress = condition(machine, MACHINE_DELETING)
+    if progress is None or (progress.status, progress.reason) != ("True", WAITING_FOR_PRE_TERMINATE_HOOK):
         return HookStep(Step.WAIT, machine, f"Machine {machine.metadata.name} is being drained")
     if len(plane.machines) <= 1:
         return HookStep(Step.RELEASE, machine)
     if not components_survive(plane.healthy_components(), without=machine.metadata.name):
         message = (
-            f"Machine {machine.metadata.name} cannot go while no other control plane Machine has all Kubernetes "
-            "control plane components in healthy state"
+            f"Cannot remove the host of Machine {machine.metadata.name}: no other control plane Machine has all "
+            "Kubernetes control plane components in healthy state"
         )
         return HookStep(Step.WAIT, machine, message, in_danger=True)
     if not plane.etcd_managed:
@@ -98,9 +98,9 @@ def _has_other_hooks(machine: Machine) -> bool:
 
 
 def _likely_member(plane: ControlPlane, view: EtcdView) -> Member | None:
-    """The member of a Machine that goes before its node was known: the only one that is nobody else's.
+    """Return the member of a Machine that was deleted before its node was known: the only member without a Machine.
 
-    One that has no name yet may never start; it is taken out once the Machine is gone.
+    A member without a name may never start; it is removed once the Machine was deleted.
     """
     nodeless = [machine for machine in plane.machines if not has_node(machine)]
     orphans = [member for member in orphans_of(plane, view) if member.name]
@@ -108,7 +108,7 @@ def _likely_member(plane: ControlPlane, view: EtcdView) -> Member | None:
 
 
 def _may_join(plane: ControlPlane, machine: Machine, now: datetime) -> bool:
-    """Whether the host may be about to join etcd: a node comes before its member."""
+    """Return whether the host may still join etcd: the Node is created before the member joins."""
     node = plane.inside.nodes.get(plane.member_name(machine))
     since = moment(node.creation_timestamp) if node is not None else None
     return since is not None and now - since < _JOINING
@@ -117,21 +117,22 @@ def _may_join(plane: ControlPlane, machine: Machine, now: datetime) -> bool:
 def _member_step(plane: ControlPlane, machine: Machine, now: datetime) -> HookStep:
     name, view = machine.metadata.name, plane.inside.etcd
     if view is None or not view.members or plane.inside.nodes_error:
-        why = plane.inside.nodes_error or plane.inside.etcd_error or "the list of members is empty"
-        message = f"Machine {name} cannot go while etcd cannot be asked: {why}"
+        error = plane.inside.nodes_error or plane.inside.etcd_error or "the list of members is empty"
+        message = f"Cannot remove the host of Machine {name}: etcd cannot be queried: {error}"
         return HookStep(Step.WAIT, machine, message, in_danger=True)
     member_name = plane.member_name(machine)
     member = view.named(member_name) if member_name else _likely_member(plane, view)
     if member is None and _may_join(plane, machine, now):
-        return HookStep(Step.WAIT, machine, f"Machine {name} is new, its etcd member may yet join")
+        return HookStep(Step.WAIT, machine, f"Machine {name} is new: waiting for its etcd member to join")
     if member is None:
         return HookStep(Step.RELEASE, machine)
     forecast = etcd_forecast(view.members, view.alarms, plane.member_health(), without=member.name)
     if not forecast.safe:
-        message = f"Machine {name} cannot go, that can lead to etcd quorum loss"
+        message = f"Cannot remove the host of Machine {name}: this can lead to etcd quorum loss"
         return HookStep(Step.WAIT, machine, message, in_danger=True)
     if view.leader is None:
-        return HookStep(Step.WAIT, machine, f"Machine {name} cannot go while etcd has no leader", in_danger=True)
+        message = f"Cannot remove the host of Machine {name}: etcd has no leader"
+        return HookStep(Step.WAIT, machine, message, in_danger=True)
     if view.leader_id == member.id:
-        return HookStep(Step.MOVE_LEADER, machine, f"etcd leadership is to leave Machine {name}", member)
-    return HookStep(Step.REMOVE_MEMBER, machine, f"the etcd member of Machine {name} is to be removed", member)
+        return HookStep(Step.MOVE_LEADER, machine, f"Moving the etcd leader away from Machine {name}", member)
+    return HookStep(Step.REMOVE_MEMBER, machine, f"Removing the etcd member of Machine {name}", member)

@@ -1,4 +1,4 @@
-"""Whether the control plane may be changed now, pure: one step at a time, and only from solid ground.
+"""Preflight checks: whether the set of a control plane's Machines may be changed now. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/preflight.go.
 """
@@ -19,12 +19,12 @@ from ironbell.kube.conditions import is_true
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What stands in the way; nothing does when all is false and empty."""
+    """The obstacles to a change; there is none if all fields are false or empty."""
 
     topology_version: str = ""
-    """The version that the topology is about to hand over."""
+    """The version that the topology has not propagated yet."""
     creation_stopped: str = ""
-    """Why no Machine is created at all."""
+    """Reason why the creation of Machines is stopped."""
     deleting_machine: bool = False
     certificates_missing: bool = False
     components_unhealthy: bool = False
@@ -37,8 +37,8 @@ class Preflight:
 
     @property
     def lines(self) -> list[str]:
-        """What the conditions ScalingUp and ScalingDown say."""
-        told = {
+        """Lines of the messages of the conditions ScalingUp and ScalingDown."""
+        lines = {
             f"* {self.creation_stopped}": self.creation_stopped,
             f"* waiting for a version upgrade to {self.topology_version} to be propagated": self.topology_version,
             "* waiting for a control plane Machine to complete deletion": self.deleting_machine,
@@ -46,36 +46,36 @@ class Preflight:
             "* waiting for control plane components to become healthy": self.components_unhealthy,
             "* waiting for etcd cluster to become healthy": self.etcd_unhealthy,
         }
-        return [line for line, applies in told.items() if applies]
+        return [line for line, applies in lines.items() if applies]
 
     @property
     def event(self) -> str:
-        """What is told as an event, where something is unhealthy."""
+        """Message of the event about unhealthy Machines; empty if there are none."""
         if not self.failures:
             return ""
-        told = self.failures[0] if len(self.failures) == 1 else f"[{', '.join(self.failures)}]"
-        return f"Waiting for control plane to pass preflight checks to continue reconciliation: {told}"
+        failures = self.failures[0] if len(self.failures) == 1 else f"[{', '.join(self.failures)}]"
+        return f"Waiting for control plane to pass preflight checks to continue reconciliation: {failures}"
 
 
 PASSED: Final = Preflight()
 
 
 def pending_topology_version(cluster: Cluster, version: str) -> str:
-    """The version that the Cluster's topology has not handed over yet; empty where there is none to wait for."""
-    wanted = cluster.spec.topology.version
+    """Return the version that the Cluster's topology has not propagated yet; empty if there is none to wait for."""
+    desired = cluster.spec.topology.version
     step = cluster.metadata.annotations.get(ANNOTATION_UPGRADE_STEP, "")
-    if not wanted or version in (wanted, step):
+    if not desired or version in (desired, step):
         return ""
-    return step or wanted
+    return step or desired
 
 
 def preflight(plane: ControlPlane, *, scales_up: bool, without: Machine | None = None) -> Preflight:
-    """Hold a control plane to being fit for a Machine more, or for one less.
+    """Check whether a Machine may be created or deleted.
 
     Args:
-        plane: with the conditions of its Machines as they are now.
-        scales_up: whether a Machine is to come.
-        without: the Machine that is to go; how it stands does not matter.
+        plane: the control plane, with the current conditions of its Machines.
+        scales_up: whether a Machine is created.
+        without: the Machine that will be deleted; its health does not matter.
     """
     if not plane.machines:
         return PASSED
@@ -85,10 +85,10 @@ def preflight(plane: ControlPlane, *, scales_up: bool, without: Machine | None =
         return Preflight(certificates_missing=True)
     if plane.deleting_machines:
         return Preflight(deleting_machine=True)
-    found = _stable(plane, without)
-    if scales_up and not found.passed and ANNOTATION_REMEDIATION_IN_PROGRESS in plane.kcp.metadata.annotations:
+    checks = _stable(plane, without)
+    if scales_up and not checks.passed and ANNOTATION_REMEDIATION_IN_PROGRESS in plane.kcp.metadata.annotations:
         return _replaceable(plane)
-    return found
+    return checks
 
 
 def _stable(plane: ControlPlane, without: Machine | None) -> Preflight:
@@ -111,16 +111,16 @@ def _stable(plane: ControlPlane, without: Machine | None) -> Preflight:
 
 
 def _failure(machine: Machine, type_: str) -> str:
-    name, found = machine.metadata.name, condition(machine, type_)
-    if found is None:
+    name, health = machine.metadata.name, condition(machine, type_)
+    if health is None:
         return f"Machine {name} does not have {type_} condition"
-    if found.status == "True":
+    if health.status == "True":
         return ""
-    return f"Machine {name} reports {type_} condition is {found.status.lower()} ({found.message})"
+    return f"Machine {name} reports {type_} condition is {health.status.lower()} ({health.message})"
 
 
 def _replaceable(plane: ControlPlane) -> Preflight:
-    """While a Machine is being replaced less is asked for: else several failures at once could never be mended."""
+    """Return the weaker checks while a Machine is being replaced, so that several failures can be repaired."""
     failures: list[str] = []
     components = not components_survive(plane.healthy_components())
     etcd = False

@@ -1,7 +1,7 @@
-"""What is left of a control plane after a step, pure: may the step be taken?
+"""Forecasts of a control plane's health after a step, to decide whether the step is safe. Pure.
 
-Counted is what there will be: members of etcd and Machines now, without the one that goes, and with the one that comes
-taken for the worst case.
+The forecast covers the current etcd members and Machines, without the one to be removed. A new member is assumed to be
+unhealthy.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/remediation.go
 (targetEtcdClusterHealthy, targetKubernetesControlPlaneComponentsHealthy); etcd.io/docs: failure tolerance.
@@ -17,7 +17,7 @@ from ironbell.workload.etcd import Alarm, AlarmType, Member
 
 @dataclass(frozen=True, slots=True)
 class EtcdForecast:
-    """How an etcd cluster stands after a step."""
+    """The members of an etcd cluster after a step."""
 
     voting: int
     learners: int
@@ -29,7 +29,7 @@ class EtcdForecast:
 
     @property
     def safe(self) -> bool:
-        """Whether a quorum of healthy members is left, and no member is on its way in."""
+        """Return whether the healthy members have quorum, and no member is joining."""
         return self.learners == 0 and self.voting - self.unhealthy >= self.quorum
 
 
@@ -41,16 +41,16 @@ def etcd_forecast(
     without: str = "",
     adding: bool = False,
 ) -> EtcdForecast:
-    """How the cluster will stand.
+    """Return the forecast of an etcd cluster.
 
     Args:
-        members: the members now.
-        alarms: alarms now.
-        health: whether the member of this name is healthy, for members that a Machine hosts; others count as healthy
+        members: the current members.
+        alarms: the current alarms.
+        health: whether the member of this name is healthy, for members with a Machine; others are assumed to be healthy
             unless they report an alarm.
-        without: name of the member that goes.
-        adding: whether one comes. It counts as unhealthy, unless it is the first or the second: else nobody could
-            ever grow from one to two.
+        without: name of the member to be removed.
+        adding: whether a member is added. It is assumed to be unhealthy, unless it is the first or the second:
+            otherwise no cluster could grow from one member to two.
     """
     alarmed = {alarm.member_id for alarm in alarms if alarm.type is not AlarmType.NONE}
     voting, learners, unhealthy = (1, 0, int(len(members) > 1)) if adding else (0, 0, 0)
@@ -68,9 +68,9 @@ def etcd_forecast(
 
 
 def components_survive(healthy: Iterable[str], *, without: str = "") -> bool:
-    """Whether a Machine is left on which the whole control plane is healthy.
+    """Return whether another Machine has only healthy components of the control plane.
 
-    kubeadm's controllers and schedulers use the API server beside them, and that uses the etcd beside it: a set is
-    good as a whole, or not at all.
+    kubeadm's controller managers and schedulers use the API server on their own host, and that uses the etcd member on
+    its own host. So the components of a Machine work only together.
     """
     return any(machine != without for machine in healthy)

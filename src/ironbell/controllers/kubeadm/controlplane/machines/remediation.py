@@ -1,13 +1,13 @@
-"""Replacing unhealthy Machines, pure: which, when, and how often.
+"""Remediation of unhealthy Machines: which Machine is replaced, when, and how often. Pure.
 
-A Machine is remediated by deleting it; its replacement comes by scaling up. What is known of the attempt travels from
-an annotation on the KubeadmControlPlane to one on the replacement, so that retries can be counted.
+A Machine is remediated by deleting it; scaling up creates its replacement. The data of the attempt are copied from an
+annotation of the KubeadmControlPlane to one of the replacement, so that retries can be counted.
 
-One Machine goes at a time. But one that goes cannot where etcd would be without a quorum, as its member on an unhealthy
-Machine does not run: then that one goes as well, and first. Upstream waits for ever.
+Machines are remediated one at a time. But if the deletion of a Machine is blocked, because etcd would lose quorum while
+the member on an unhealthy Machine does not run, the unhealthy Machine is deleted first. Upstream waits forever.
 
-Unlike upstream, a control plane with external etcd is remediated as well: upstream asks for a list of members that
-there never is.
+Unlike upstream, a control plane with external etcd is remediated as well: upstream requires a list of members, which
+does not exist there.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/remediation.go.
 """
@@ -47,19 +47,19 @@ _MIN_HEALTHY: Final = timedelta(hours=1)
 
 
 class RemediationData(msgspec.Struct, frozen=True, rename="camel"):
-    """What is remembered of a remediation."""
+    """The record of a remediation."""
 
     machine: str = ""
     timestamp: str = ""
     retry_count: int = 0
 
     def text(self) -> str:
-        """As an annotation holds it."""
+        """Return the value of the annotation."""
         return msgspec.json.encode(self).decode()
 
 
 def remediation_data(text: str) -> RemediationData | None:
-    """What an annotation says; None if it cannot be read, as if it had never been written."""
+    """Parse the value of an annotation; None if it is not valid, as if it was not set."""
     try:
         return msgspec.json.decode(text, type=RemediationData)
     except msgspec.DecodeError:
@@ -68,7 +68,7 @@ def remediation_data(text: str) -> RemediationData | None:
 
 @dataclass(frozen=True, slots=True)
 class Remediate:
-    """Delete this Machine now, and remember that."""
+    """The decision to delete a Machine now, and to record this."""
 
     machine: Machine
     data: RemediationData
@@ -76,17 +76,17 @@ class Remediate:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Do not remediate this Machine now; reason and message go into its condition OwnerRemediated."""
+    """The decision not to remediate a Machine now, with reason and message of its condition OwnerRemediated."""
 
     machine: Machine
     reason: str
     message: str
     again: datetime | None = None
-    """When it is worth another look."""
+    """Time of the next attempt."""
 
 
 def is_stale(plane: ControlPlane) -> bool:
-    """Whether the remediation in progress is over: its replacement is there, or the Machine need not go any more."""
+    """Return whether the remediation in progress has completed: its replacement exists, or the Machine recovered."""
     text = plane.kcp.metadata.annotations.get(ANNOTATION_REMEDIATION_IN_PROGRESS)
     if text is None:
         return False
@@ -101,20 +101,20 @@ def is_stale(plane: ControlPlane) -> bool:
 
 
 def _replaces(machine: Machine, data: RemediationData) -> bool:
-    """Whether a Machine was made as the replacement, which its annotation tells where times are too coarse."""
-    own = remediation_data(machine.metadata.annotations.get(ANNOTATION_REMEDIATION_FOR, ""))
-    return own == data and machine.metadata.name != data.machine
+    """Return whether a Machine was created as the replacement. Its annotation shows this if times are too coarse."""
+    recorded = remediation_data(machine.metadata.annotations.get(ANNOTATION_REMEDIATION_FOR, ""))
+    return recorded == data and machine.metadata.name != data.machine
 
 
 def _begun(plane: ControlPlane) -> Remediate | None:
-    """The remediation in progress, if the Machine has not been deleted yet: whoever began it died in between."""
+    """Return the remediation in progress if its Machine was not deleted yet, which happens after a crash."""
     data = remediation_data(plane.kcp.metadata.annotations.get(ANNOTATION_REMEDIATION_IN_PROGRESS, ""))
-    found = [m for m in plane.to_be_remediated if data is not None and m.metadata.name == data.machine]
-    return Remediate(found[0], data) if data is not None and found and not is_deleting(found[0]) else None
+    machines = [m for m in plane.to_be_remediated if data is not None and m.metadata.name == data.machine]
+    return Remediate(machines[0], data) if data is not None and machines and not is_deleting(machines[0]) else None
 
 
 def decide_remediation(plane: ControlPlane, now: datetime) -> Remediate | Hold | None:
-    """What to do about unhealthy Machines; None if there is nothing to do (any more) but wait for what is under way."""
+    """Return the decision about unhealthy Machines; None if there are none, or a remediation is in progress."""
     candidates = plane.to_be_remediated
     if not candidates:
         return None
@@ -156,8 +156,8 @@ def _next_try(plane: ControlPlane, machine: Machine, now: datetime) -> Remediati
         return first
     retry_period = _seconds(limits.retry_period_seconds, timedelta())
     if now < since + retry_period:
-        told = seconds_text(int(retry_period.total_seconds()))
-        failed = f"the operation already failed in the latest {told} (RetryPeriodSeconds)"
+        period = seconds_text(int(retry_period.total_seconds()))
+        failed = f"the operation already failed in the latest {period} (RetryPeriodSeconds)"
         return _hold(machine, DEFERRED, f"{_CANNOT} because {failed}", since + retry_period)
     if limits.max_retry is not None and last.retry_count >= limits.max_retry:
         failed = f"the operation already failed {limits.max_retry} times (MaxRetry)"
@@ -186,16 +186,16 @@ def _held(plane: ControlPlane, machine: Machine) -> Hold | None:
 
 
 def hinders(plane: ControlPlane, machine: Machine) -> bool:
-    """Whether Machines that go have to wait until the member of an unhealthy one is out of etcd."""
+    """Return whether the etcd member of an unhealthy Machine blocks the deletion of other Machines."""
     view, member = plane.inside.etcd, plane.member_name(machine)
     if not plane.etcd_managed or view is None or not member or view.named(member) is None:
         return False
     health = plane.member_health() | {member: False}
     waiting = [m for m in plane.deleting_machines if ANNOTATION_HOOK in m.metadata.annotations]
     return any(
-        not is_unhealthy(going)
-        and not etcd_forecast(view.members, view.alarms, health, without=plane.member_name(going)).safe
-        for going in waiting
+        not is_unhealthy(deleted)
+        and not etcd_forecast(view.members, view.alarms, health, without=plane.member_name(deleted)).safe
+        for deleted in waiting
     )
 
 
@@ -204,7 +204,7 @@ def _is_safe(plane: ControlPlane, machine: Machine) -> bool:
         return False
     view = plane.inside.etcd
     member = plane.member_name(machine)
-    # without a member that is known to be its, nothing more can be checked; the hook will look again
+    # if its member is not known, nothing more can be checked here; the hook checks again
     if not plane.etcd_managed or view is None or not member:
         return True
     return etcd_forecast(view.members, view.alarms, plane.member_health(), without=member).safe
@@ -215,7 +215,7 @@ def _seconds(value: int | None, default: timedelta) -> timedelta:
 
 
 def last_remediation(plane: ControlPlane) -> RemediationData | None:
-    """The remediation that `status.lastRemediation` tells: the one in progress, else the latest."""
+    """Return the remediation for `status.lastRemediation`: the one in progress, or else the latest."""
     if text := plane.kcp.metadata.annotations.get(ANNOTATION_REMEDIATION_IN_PROGRESS):
         return remediation_data(text)
     return _latest(m.metadata.annotations.get(ANNOTATION_REMEDIATION_FOR, "") for m in plane.machines)

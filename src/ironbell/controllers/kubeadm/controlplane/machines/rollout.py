@@ -1,4 +1,4 @@
-"""Why Machines are not what they should be, and what a rollout does next. Pure.
+"""The reasons why Machines are outdated, and the next step of a rollout. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/filters.go,
 controlplane/kubeadm/reconcilers/kubeadmcontrolplane/update.go.
@@ -28,39 +28,39 @@ def reasons(
     infra: Mapping[str, Any] | None,
     now: datetime,
 ) -> tuple[str, ...]:
-    """Why a Machine is to be replaced; empty if it is up to date.
+    """Return the reasons why a Machine has to be replaced; empty if it is up to date.
 
     Args:
         kcp: the control plane.
-        kubeadm_config_spec: its `spec.kubeadmConfigSpec` in plain data.
+        kubeadm_config_spec: its `spec.kubeadmConfigSpec` as plain data.
         version: its Kubernetes version.
         machine: the Machine.
-        config: spec of its KubeadmConfig; what is missing is no reason, a broken Machine is not for a rollout to mend.
+        config: spec of its KubeadmConfig; a missing one is not a reason, because a rollout does not repair Machines.
         infra: its infrastructure machine; the same.
         now: the time.
     """
-    found = []
+    messages = []
     if _certificates_expire(kcp, machine, now):
-        found.append("Certificates will expire soon")
+        messages.append("Certificates will expire soon")
     if _after(kcp, machine, now):
-        found.append("KubeadmControlPlane spec.rolloutAfter expired")
+        messages.append("KubeadmControlPlane spec.rolloutAfter expired")
     if machine.spec.version != kcp.spec.version:
-        found.append(f"Version {machine.spec.version}, {kcp.spec.version} required")
+        messages.append(f"Version {machine.spec.version}, {kcp.spec.version} required")
     if config is not None and not is_up_to_date(config, kubeadm_config_spec, version):
-        found.append("KubeadmConfig is not up-to-date")
+        messages.append("KubeadmConfig is not up-to-date")
     if infra is not None and _template_rotated(kcp, infra):
-        found.append(f"{machine.spec.infrastructure_ref.kind} is not up-to-date")
-    return tuple(found)
+        messages.append(f"{machine.spec.infrastructure_ref.kind} is not up-to-date")
+    return tuple(messages)
 
 
 def next_change(kcp: KubeadmControlPlane, machines: tuple[Machine, ...], now: datetime) -> datetime | None:
-    """When time alone makes the next Machine outdated."""
-    found = [moment(kcp.spec.rollout.after)]
+    """Return the next time at which a Machine becomes outdated without another change."""
+    times = [moment(kcp.spec.rollout.after)]
     days = kcp.spec.rollout.before.certificates_expiry_days
     if days:
         ends = [moment(machine.status.certificates_expiry_date) for machine in machines]
-        found += [end - timedelta(days=days) for end in ends if end is not None]
-    return min((when for when in found if when is not None and when > now), default=None)
+        times += [end - timedelta(days=days) for end in ends if end is not None]
+    return min((when for when in times if when is not None and when > now), default=None)
 
 
 def _certificates_expire(kcp: KubeadmControlPlane, machine: Machine, now: datetime) -> bool:
@@ -79,11 +79,11 @@ def _template_rotated(kcp: KubeadmControlPlane, infra: Mapping[str, Any]) -> boo
     name, group_kind = annotations.get(ANNOTATION_CLONED_FROM_NAME), annotations.get(ANNOTATION_CLONED_FROM_GROUP_KIND)
     if name is None or group_kind is None:
         return False
-    wanted = kcp.spec.machine_template.spec.infrastructure_ref
-    return (name, group_kind) != (wanted.name, f"{wanted.kind}.{wanted.api_group}")
+    reference = kcp.spec.machine_template.spec.infrastructure_ref
+    return (name, group_kind) != (reference.name, f"{reference.kind}.{reference.api_group}")
 
 
 def scales_up_first(plane: ControlPlane) -> bool:
-    """Whether a rollout's next step is a Machine more: as many as allowed, before one goes."""
+    """Return whether a rollout creates a Machine before it deletes one."""
     surge = plane.kcp.spec.rollout.strategy.rolling_update.max_surge
     return len(plane.machines) < plane.desired + (1 if surge is None else int(surge))

@@ -1,4 +1,4 @@
-"""Which Machine: to be taken away, to be remediated, to lead etcd. Pure.
+"""Selection of the Machine to delete, to remediate, or to lead etcd. Pure.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/{scale,remediation,
 kubeadmcontrolplane_controller}.go.
@@ -30,22 +30,23 @@ from ironbell.controllers.kubeadm.controlplane.names import (
 
 
 def domain_for_new(plane: ControlPlane) -> str:
-    """The failure domain of the next Machine; empty where there are none."""
-    everybody = [machine.spec.failure_domain for machine in plane.machines]
+    """Return the failure domain of the next Machine; empty if there are no domains."""
+    all_domains = [machine.spec.failure_domain for machine in plane.machines]
     up_to_date = [machine.spec.failure_domain for machine in plane.up_to_date if not is_deleting(machine)]
-    return fewest(plane.domains, everybody, up_to_date, seed=plane.kcp.metadata.uid)
+    return fewest(plane.domains, all_domains, up_to_date, seed=plane.kcp.metadata.uid)
 
 
 def victim(plane: ControlPlane, outdated: Sequence[Machine]) -> Machine:
-    """The Machine to go next: whom the user named, then the outdated, the unhealthy among them first; spread evenly.
+    """Return the Machine to delete next: one that the user marked, then an outdated one, the unhealthy ones first; the
+    others stay evenly spread.
 
-    One that is no Node yet goes before those that are.
+    A Machine without a Node is deleted before one with a Node.
     """
     return _by_domain(plane, _eligible(plane, outdated))
 
 
 def _eligible(plane: ControlPlane, outdated: Sequence[Machine]) -> Sequence[Machine]:
-    def asked(machines: Sequence[Machine]) -> list[Machine]:
+    def marked(machines: Sequence[Machine]) -> list[Machine]:
         return [machine for machine in machines if ANNOTATION_DELETE_MACHINE in machine.metadata.annotations]
 
     def unhealthy(machines: Sequence[Machine]) -> list[Machine]:
@@ -53,10 +54,10 @@ def _eligible(plane: ControlPlane, outdated: Sequence[Machine]) -> Sequence[Mach
         return [machine for machine in machines if any(is_false(machine, type_) for type_ in types)]
 
     def awaited(machines: Sequence[Machine]) -> list[Machine]:
-        # upstream takes a Node, and then waits for the one that may never become one
+        # upstream deletes a Machine with a Node, and then waits for a Node that may never come
         return [machine for machine in machines if not has_node(machine)]
 
-    first = asked(outdated) or asked(plane.machines) or unhealthy(outdated) or awaited(outdated)
+    first = marked(outdated) or marked(plane.machines) or unhealthy(outdated) or awaited(outdated)
     return first or outdated or awaited(plane.machines) or plane.machines
 
 
@@ -65,15 +66,15 @@ def _by_domain(plane: ControlPlane, eligible: Sequence[Machine]) -> Machine:
     elsewhere = [machine for machine in eligible if machine.spec.failure_domain not in domains]
     if elsewhere:
         return oldest(elsewhere)
-    everybody = [machine.spec.failure_domain for machine in plane.machines]
+    all_domains = [machine.spec.failure_domain for machine in plane.machines]
     domain = most(
-        domains, everybody, [machine.spec.failure_domain for machine in eligible], seed=plane.kcp.metadata.uid
+        domains, all_domains, [machine.spec.failure_domain for machine in eligible], seed=plane.kcp.metadata.uid
     )
     return oldest([machine for machine in eligible if machine.spec.failure_domain == domain])
 
 
 def to_remediate(plane: ControlPlane, candidates: Sequence[Machine]) -> Machine:
-    """The most broken of some unhealthy Machines: with it gone, the others have the best chance."""
+    """Return the Machine with the most failures: without it, the others are most likely to work."""
     types: tuple[MachineCondition, ...] = (*KUBERNETES_PODS, MachineCondition.LABELS_AND_TAINTS)
     if plane.etcd_managed:
         types = (MachineCondition.ETCD_MEMBER, MachineCondition.ETCD_POD, *types)
@@ -91,7 +92,7 @@ def to_remediate(plane: ControlPlane, candidates: Sequence[Machine]) -> Machine:
 
 
 def leader_candidates(plane: ControlPlane, leaving: Machine) -> list[Machine]:
-    """Machines that may lead etcd in place of one that goes, the most reliable first."""
+    """Return the Machines that can lead etcd instead of one that is being removed, the most reliable first."""
 
     def rank(machine: Machine) -> tuple[Any, ...]:
         return (

@@ -1,1 +1,1 @@
-"""What a control plane reads and changes inside its workload cluster: etcd, addons, kubeadm's ConfigMap."""
+"""Reads and writes of a control plane in its workload cluster: etcd, addons, kubeadm's ConfigMap."""

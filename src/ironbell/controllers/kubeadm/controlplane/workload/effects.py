@@ -1,6 +1,6 @@
-"""Effects inside a workload cluster: their names, their arguments, and the decisions that ask for them. Pure.
+"""Effects in a workload cluster: their names and arguments. Pure.
 
-Every one of them does nothing where there is nothing to do any more, so that repeating it does no harm.
+Every effect does nothing if its result exists already, so that it can be repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _API_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class LeaderArguments:
-    """Let another member lead, if the one on this node does."""
+    """Move the leadership to another member, if the member on this node leads."""
 
     cluster: ClusterKey
     node: str
@@ -38,18 +38,18 @@ class LeaderArguments:
 
 @dataclass(frozen=True, slots=True)
 class MemberArguments:
-    """Take this member out, by way of one of these nodes."""
+    """Remove a member, through one of these nodes."""
 
     cluster: ClusterKey
     member_id: int
     nodes: tuple[str, ...]
     released: Key | None = None
-    """The Machine whose host may then go."""
+    """The Machine whose host can be removed afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpgradeArguments:
-    """Bring `kubeadm-config` and kubeadm's roles in step with the version to be."""
+    """Update `kubeadm-config` and kubeadm's roles for the desired version."""
 
     cluster: ClusterKey
     configuration: bytes
@@ -57,15 +57,15 @@ class UpgradeArguments:
     version: tuple[int, int, int]
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def desired(self) -> dict[str, Any]:
         """`clusterConfiguration` as plain data."""
-        found: dict[str, Any] = msgspec.json.decode(self.configuration)
-        return found
+        desired: dict[str, Any] = msgspec.json.decode(self.configuration)
+        return desired
 
 
 @dataclass(frozen=True, slots=True)
 class KubeProxyArguments:
-    """Give kube-proxy this image."""
+    """Set the image of kube-proxy."""
 
     cluster: ClusterKey
     image: str
@@ -73,7 +73,7 @@ class KubeProxyArguments:
 
 @dataclass(frozen=True, slots=True)
 class CoreDnsArguments:
-    """Give CoreDNS another image, and tell kubeadm."""
+    """Set the image of CoreDNS, also in kubeadm's configuration."""
 
     cluster: ClusterKey
     change: CoreDnsChange
@@ -82,13 +82,13 @@ class CoreDnsArguments:
 
 
 def move_leader(plane: ControlPlane, node: str, candidates: Sequence[str]) -> Effect:
-    """Move etcd's leader away from a node."""
+    """Return the effect that moves etcd's leader away from a node."""
     arguments = LeaderArguments(ClusterKey.of(plane.cluster), node, tuple(candidates))
     return Effect(MOVE_LEADER, arguments, timeout_s=_ETCD_S, outdates=_etcd_queries(plane))
 
 
 def remove_member(plane: ControlPlane, member: Member, released: Key | None = None) -> Effect:
-    """Take a member out of etcd, and let the host of this Machine go."""
+    """Return the effect that removes a member from etcd, and then releases the host of its Machine."""
     nodes = tuple(sorted(node for node in plane.inside.nodes if node != member.name))
     arguments = MemberArguments(ClusterKey.of(plane.cluster), member.id, nodes, released)
     return Effect(REMOVE_MEMBER, arguments, timeout_s=_ETCD_S, outdates=_etcd_queries(plane))
@@ -99,19 +99,19 @@ def _etcd_queries(plane: ControlPlane) -> tuple[EtcdCluster, ...]:
 
 
 def prepare_upgrade(cluster: ClusterKey, configuration: Mapping[str, Any], version: tuple[int, int, int]) -> Effect:
-    """Before Machines of another version or configuration join."""
+    """Return the effect that is needed before Machines of another version or configuration join."""
     arguments = UpgradeArguments(cluster, msgspec.json.encode(configuration, order="sorted"), version)
     return Effect(PREPARE_UPGRADE, arguments, timeout_s=_API_S, outdates=(KubeadmConfigMap(cluster),))
 
 
 def set_kube_proxy(cluster: ClusterKey, image: str) -> Effect:
-    """Give kube-proxy another image."""
+    """Return the effect that sets the image of kube-proxy."""
     return Effect(SET_KUBE_PROXY, KubeProxyArguments(cluster, image), timeout_s=_API_S, outdates=(Addons(cluster),))
 
 
 def set_coredns(
     cluster: ClusterKey, change: CoreDnsChange, configuration: Mapping[str, Any], version: tuple[int, int, int]
 ) -> Effect:
-    """Give CoreDNS another image."""
+    """Return the effect that sets the image of CoreDNS."""
     arguments = CoreDnsArguments(cluster, change, msgspec.json.encode(configuration, order="sorted"), version)
     return Effect(SET_COREDNS, arguments, timeout_s=_API_S, outdates=(Addons(cluster), KubeadmConfigMap(cluster)))

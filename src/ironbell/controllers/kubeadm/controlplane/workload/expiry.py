@@ -1,7 +1,7 @@
-"""When the certificates of control plane hosts end: each API server is asked once, its KubeadmConfig keeps the answer.
+"""Expiry of the certificates on control plane hosts: each API server is queried once, and its KubeadmConfig records it.
 
-The Machine's controller takes it over into `status.certificatesExpiryDate`, which `spec.rollout.before` goes by.
-Whoever renews certificates on a host takes the annotation off, and the API server is asked again.
+The Machine's controller copies it to `status.certificatesExpiryDate`, which `spec.rollout.before` uses. After a renewal
+of the certificates on a host the annotation has to be removed; then the API server is queried again.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane
 (reconcileCertificateExpiries), controlplane/kubeadm/pkg/workload_cluster.go (calculateAPIServerPort).
@@ -23,14 +23,14 @@ from ironbell.controllers.kubeadm.controlplane.workload.queries import ServingCe
 from ironbell.kube.decision import Action, Fact, Need, patch
 from ironbell.workload.clusterkey import ClusterKey
 
-ASK_S: Final = 300.0
+MAX_AGE_S: Final = 300.0
 _TIMEOUT_S: Final = 15.0
 
 
 def queries(
     cluster: ClusterKey, machines: Sequence[Machine], configs: Mapping[str, KubeadmConfig]
 ) -> dict[str, ServingCertificate]:
-    """What is not known yet, by the name of the Machine."""
+    """Return the queries for unrecorded certificates, by the name of the Machine."""
     return {
         machine.metadata.name: ServingCertificate(cluster, machine.status.node_ref.name, port(config))
         for machine in machines
@@ -41,7 +41,7 @@ def queries(
 
 
 def port(config: KubeadmConfig) -> int:
-    """Where the API server of a host listens."""
+    """Return the port of the API server on a host."""
     joins = config.spec.join_configuration.control_plane
     return (
         config.spec.init_configuration.local_api_endpoint.bind_port
@@ -50,22 +50,28 @@ def port(config: KubeadmConfig) -> int:
     )
 
 
-def needs(asked: Mapping[str, ServingCertificate], machines: Sequence[Machine]) -> Iterator[Need[Any]]:
-    """What has to be asked. A host may have been another Machine's before, under the same name."""
-    made = {machine.metadata.name: created(machine) for machine in machines}
-    for name, query in asked.items():
-        yield Need(query, ASK_S, newer_than=made[name], timeout_s=_TIMEOUT_S)
+def needs(pending: Mapping[str, ServingCertificate], machines: Sequence[Machine]) -> Iterator[Need[Any]]:
+    """Yield the needed queries. Facts must be newer than the Machine, since an earlier one may have had its name."""
+    creation_times = {machine.metadata.name: created(machine) for machine in machines}
+    for name, query in pending.items():
+        yield Need(query, MAX_AGE_S, newer_than=creation_times[name], timeout_s=_TIMEOUT_S)
 
 
-def noted(
+def recorded(
     facts: Mapping[str, Fact[datetime] | None],
     machines: Sequence[Machine],
     configs: Mapping[str, KubeadmConfig],
 ) -> Iterator[Action]:
-    """The patches that keep the answers; `facts` are by the name of the Machine, as `queries`."""
-    made = {machine.metadata.name: created(machine) for machine in machines}
+    """Yield the patches that record the facts, which are by the name of the Machine, as the `queries`."""
+    creation_times = {machine.metadata.name: created(machine) for machine in machines}
     for name, fact in facts.items():
-        if fact is None or fact.value is None or fact.error is not None or fact.at is None or fact.at < made[name]:
+        if (
+            fact is None
+            or fact.value is None
+            or fact.error is not None
+            or fact.at is None
+            or fact.at < creation_times[name]
+        ):
             continue
         body = {"metadata": {"annotations": {ANNOTATION_CERTIFICATES_EXPIRY: rfc3339(fact.value)}}}
         yield patch(KUBEADM_CONFIG, configs[name], body)

@@ -1,7 +1,7 @@
-"""How much is known of the inside of a cluster, and which facts a decision needs. Pure.
+"""Inspection of a workload cluster from the known facts, and the queries that it needs. Pure.
 
-Nodes are pushed. Pods and etcd are asked about seldom while all is well, often while something happens; and nothing is
-taken away or added on the word of an answer that is older than `ACT_ON_S`.
+Nodes are watched. Pods and etcd are queried rarely while the cluster is healthy, and often during changes. Machines and
+members are added or removed only on facts that are not older than `ACT_ON_S`.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane
 (reconcileControlPlaneAndMachinesConditions).
@@ -18,7 +18,7 @@ from typing import Any, Final
 from ironbell.base.clock import rfc3339
 from ironbell.controllers.kubeadm.controlplane.model import Inside, moment
 from ironbell.controllers.kubeadm.controlplane.names import ConditionType
-from ironbell.controllers.kubeadm.controlplane.observed import Asked, Facts, Observed
+from ironbell.controllers.kubeadm.controlplane.observed import Facts, Observed, Queries
 from ironbell.controllers.kubeadm.controlplane.workload.queries import CALM_S
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Need
@@ -28,17 +28,17 @@ from ironbell.workload.queries import PUSHED_S, NodeView
 
 BUSY_S: Final = 10.0
 ACT_ON_S: Final = 20.0
-"""Answers no older than this are good enough to add or take away Machines by."""
+"""Maximum age of facts for adding or removing Machines."""
 INITIALIZED_S: Final = 5.0
 _GRACE: Final = timedelta(minutes=5)
 _ATTEMPTS: Final = 5
 
 
 class InspectionState(Enum):
-    """How much of the inside is known."""
+    """Progress of an inspection."""
 
     NOT_INITIALIZED = "not initialized"
-    """There is no cluster to inspect yet."""
+    """The workload cluster does not exist yet."""
     CONNECTING = "connecting"
     """The first connection is being opened; reported conditions stay."""
     DOWN = "down"
@@ -46,13 +46,13 @@ class InspectionState(Enum):
     LOST = "lost"
     """The connection has been lost for so long that conditions become Unknown."""
     WAITING = "waiting"
-    """Answers are pending; reported conditions stay."""
+    """Query results are pending; reported conditions stay."""
     COMPLETE = "complete"
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """The inside of a cluster, as far as it is known."""
+    """The observed state of a workload cluster."""
 
     state: InspectionState
     message: str = ""
@@ -60,11 +60,11 @@ class Inspection:
     fresh: bool = False
     """Whether it is fresh enough to act on."""
     again: datetime | None = None
-    """When more can be said even if nothing changes."""
+    """Time of the next inspection if nothing changes before."""
 
 
 def inspect(observed: Observed, now: datetime) -> Inspection:
-    """What is known of the inside of the cluster."""
+    """Inspect the workload cluster."""
     kcp = observed.kcp
     initialized = find_condition(kcp.status.conditions, ConditionType.INITIALIZED)
     if not kcp.status.initialization.control_plane_initialized or initialized is None or initialized.status != "True":
@@ -87,14 +87,13 @@ def inspect(observed: Observed, now: datetime) -> Inspection:
 
 
 def _inside(observed: Observed, facts: Facts, now: datetime) -> Inspection:
-    asked = observed.asked
-    managed = asked is not None and asked.components.etcd
-    asked_for: list[Fact[Any] | None] = [*facts.nodes.values(), *facts.unnamed.values()]
-    pending = [fact for fact in asked_for if _is_pending(fact)]
+    managed = observed.queries is not None and observed.queries.components.etcd
+    node_facts: list[Fact[Any] | None] = [*facts.nodes.values(), *facts.unnamed.values()]
+    pending = [fact for fact in node_facts if _is_pending(fact)]
     if facts.nodes and (_is_pending(facts.components) or (managed and _is_pending(facts.etcd))):
         pending.append(None)
     if pending:
-        return Inspection(InspectionState.WAITING, "Waiting for answers from the workload cluster")
+        return Inspection(InspectionState.WAITING, "Waiting for the results of queries about the workload cluster")
     nodes: dict[str, NodeView] = {}
     nodes_error = ""
     for name, fact in facts.nodes.items():
@@ -102,10 +101,10 @@ def _inside(observed: Observed, facts: Facts, now: datetime) -> Inspection:
             nodes_error = fact.error.message
         if fact is not None and fact.value is not None:
             nodes[name] = fact.value
-    for found in facts.unnamed.values():
-        # one that two nodes claim is nobody's
-        if found is not None and found.value is not None and len(found.value) == 1:
-            nodes[found.value[0].name] = found.value[0]
+    for candidates in facts.unnamed.values():
+        # if two Nodes match, it is unknown which one is the Machine's
+        if candidates is not None and candidates.value is not None and len(candidates.value) == 1:
+            nodes[candidates.value[0].name] = candidates.value[0]
     components, etcd = facts.components, facts.etcd
     return Inspection(
         InspectionState.COMPLETE,
@@ -123,7 +122,7 @@ def _inside(observed: Observed, facts: Facts, now: datetime) -> Inspection:
 
 
 def _is_pending(fact: Fact[Any] | None) -> bool:
-    """Whether an answer is still to come; that there is no connection is told by the connection itself."""
+    """Return whether a query has no result yet. A missing connection is reported by the fact about the connection."""
     if fact is None or isinstance(fact.error, NotConnected):
         return True
     return fact.at is None and fact.error is None
@@ -134,7 +133,7 @@ def _is_answered(fact: Fact[Any]) -> bool:
 
 
 def _good(fact: Fact[Any] | None) -> Any:
-    """The answer, unless asking has failed since."""
+    """Return the value of a fact, unless its last query failed."""
     return None if fact is None or fact.error is not None else fact.value
 
 
@@ -150,28 +149,28 @@ def _etcd_error(fact: Fact[Any] | None) -> str:
     return f"Failed to get etcd members: {fact.error.message}"
 
 
-def needs(asked: Asked, facts: Facts, *, initialized: bool, busy: bool) -> list[Need[Any]]:
-    """What is to be known from now on. While there is no connection nothing but that it comes is waited for.
+def needs(queries: Queries, facts: Facts, *, initialized: bool, busy: bool) -> list[Need[Any]]:
+    """Return the needed queries. Without a connection only the connection is needed.
 
     Args:
-        asked: the questions.
-        facts: what is known.
-        initialized: whether the control plane is; before, only that is asked.
-        busy: whether something happens, or is wrong.
+        queries: all queries.
+        facts: the known facts.
+        initialized: whether the control plane is initialized; before, only this is queried.
+        busy: whether something changes or is unhealthy.
     """
-    found: list[Need[Any]] = [Need(asked.connection, PUSHED_S)]
+    needed: list[Need[Any]] = [Need(queries.connection, PUSHED_S)]
     state = facts.connection.value if facts.connection is not None else None
     if state is None or not state.connected:
-        return found
+        return needed
     if not initialized:
-        return [*found, Need(asked.kubeadm_config, INITIALIZED_S)]
-    nodes: Mapping[str, Any] = asked.nodes
-    found += [Need(query, PUSHED_S) for query in (*nodes.values(), *asked.unnamed.values())]
-    found += [Need(query, PUSHED_S) for query in asked.strangers.values()]
+        return [*needed, Need(queries.kubeadm_config, INITIALIZED_S)]
+    nodes: Mapping[str, Any] = queries.nodes
+    needed += [Need(query, PUSHED_S) for query in (*nodes.values(), *queries.unnamed.values())]
+    needed += [Need(query, PUSHED_S) for query in queries.strangers.values()]
     if not nodes:
-        return found
+        return needed
     age_s = BUSY_S if busy else CALM_S
-    found.append(Need(asked.components, age_s))
-    if asked.components.etcd:
-        found.append(Need(asked.etcd, age_s, timeout_s=60.0))
-    return found
+    needed.append(Need(queries.components, age_s))
+    if queries.components.etcd:
+        needed.append(Need(queries.etcd, age_s, timeout_s=60.0))
+    return needed

@@ -1,7 +1,7 @@
-"""The ConfigMap `kubeadm-config` of a workload cluster, kept in step before Machines are replaced. Pure.
+"""The ConfigMap `kubeadm-config` of a workload cluster, which is updated before Machines are replaced. Pure.
 
-`kubeadm join` reads it: what it says is what the next Machine becomes. The document is read in either version of
-kubeadm's API, and written in the one of the version that is upgraded to, only when it says something else.
+`kubeadm join` configures the next Machine from it. The document is read in any version of kubeadm's API, and is written
+in that of the new Kubernetes version if its content changes.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/workload_cluster.go (UpdateClusterConfiguration),
 controlplane/kubeadm/reconcilers/kubeadmcontrolplane/update.go (which fields).
@@ -42,28 +42,28 @@ class _Document:
     spec: Fields
     facts: ClusterFacts
     init: Fields
-    """The time-out that v1beta3 keeps here."""
+    """The timeout that v1beta3 keeps here."""
 
 
-def upgraded(text: str, wanted: Fields, version: tuple[int, int, int]) -> str:
-    """The document for an upgrade; the same text if nothing changes.
+def upgraded(text: str, desired: Fields, version: tuple[int, int, int]) -> str:
+    """Return the document for an upgrade; the same text if nothing changes.
 
     Args:
-        text: the document as it is.
-        wanted: `spec.kubeadmConfigSpec.clusterConfiguration`; where it is empty only the version is set.
-        version: the Kubernetes version to be.
+        text: the current document.
+        desired: `spec.kubeadmConfigSpec.clusterConfiguration`; if it is empty, only the version is set.
+        version: the new Kubernetes version.
 
     Raises:
         KubeadmConfigError: the document cannot be read.
     """
     document = _read(text)
-    spec = document.spec if not wanted else _managed(document.spec, wanted, version)
+    spec = document.spec if not desired else _managed(document.spec, desired, version)
     facts = replace(document.facts, kubernetes_version=f"v{'.'.join(map(str, version))}")
     return _write(text, document, replace(document, spec=spec, facts=facts), version)
 
 
 def with_dns(text: str, dns: Fields, version: tuple[int, int, int]) -> str:
-    """The document with another image of CoreDNS; the same text if nothing changes.
+    """Return the document with another image of CoreDNS; the same text if nothing changes.
 
     Raises:
         KubeadmConfigError: the document cannot be read.
@@ -73,34 +73,34 @@ def with_dns(text: str, dns: Fields, version: tuple[int, int, int]) -> str:
     return _write(text, document, replace(document, spec=_without_empty(spec)), version)
 
 
-def _managed(current: Fields, wanted: Fields, version: tuple[int, int, int]) -> Fields:
-    spec = {**current, **{name: wanted.get(name, {}) for name in _COMPONENTS}}
-    if wanted.get("imageRepository"):
-        spec["imageRepository"] = wanted["imageRepository"]
+def _managed(current: Fields, desired: Fields, version: tuple[int, int, int]) -> Fields:
+    spec = {**current, **{name: desired.get(name, {}) for name in _COMPONENTS}}
+    if desired.get("imageRepository"):
+        spec["imageRepository"] = desired["imageRepository"]
     for name in ("certificateValidityPeriodDays", "encryptionAlgorithm"):
-        spec[name] = wanted.get(name)
-    # reset as a whole, so that a gate that the user took away goes
-    spec["featureGates"] = feature_gates(wanted, version)
-    etcd = wanted.get("etcd") or {}
+        spec[name] = desired.get(name)
+    # replaced as a whole, so that a gate that the user removed is removed
+    spec["featureGates"] = feature_gates(desired, version)
+    etcd = desired.get("etcd") or {}
     kind = "external" if etcd.get("external") else "local"
     spec["etcd"] = {kind: etcd.get(kind) or {}}
     return dict(_without_empty(spec))
 
 
-def _write(text: str, before: _Document, after: _Document, version: tuple[int, int, int]) -> str:
-    if _without_empty(before.spec) == _without_empty(after.spec) and before.facts == after.facts:
+def _write(text: str, old: _Document, new: _Document, version: tuple[int, int, int]) -> str:
+    if _without_empty(old.spec) == _without_empty(new.spec) and old.facts == new.facts:
         return text
-    return cluster_configuration(after.spec, after.facts, after.init, kubeadm_api(version))
+    return cluster_configuration(new.spec, new.facts, new.init, kubeadm_api(version))
 
 
 def _read(text: str) -> _Document:
     try:
         document = goyaml.load(text)
     except goyaml.YamlError as error:
-        raise KubeadmConfigError(f"ClusterConfiguration of kubeadm-config is no YAML: {error}") from None
+        raise KubeadmConfigError(f"ClusterConfiguration of kubeadm-config is not valid YAML: {error}") from None
     if not isinstance(document, dict) or document.get("apiVersion") not in _READ:
         raise KubeadmConfigError(
-            f"ClusterConfiguration of kubeadm-config is none of {', '.join(_READ)}; run kubeadm config migrate"
+            f"ClusterConfiguration of kubeadm-config is not in one of {', '.join(_READ)}; run kubeadm config migrate"
         )
     spec: Fields = {
         name: document[name]
@@ -143,7 +143,7 @@ def _seconds(text: str) -> int:
     try:
         return int(parse_seconds(text)) if text else 0
     except DurationError as error:
-        message = f"ClusterConfiguration of kubeadm-config has a duration {text!r} that cannot be read"
+        message = f"ClusterConfiguration of kubeadm-config has a duration {text!r} that is not valid"
         raise KubeadmConfigError(message) from error
 
 

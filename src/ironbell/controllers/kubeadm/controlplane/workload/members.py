@@ -1,8 +1,8 @@
-"""Members of etcd that no Machine stands for are taken out, one at a time: which, and whether it is safe, pure.
+"""Removal of etcd members without a Machine, one at a time, if it is safe. Pure.
 
-That is what is left when a Machine went without its member: by force, or because it was never known which was its. One
-whose Node is ready is left alone, unlike upstream: after a restore from an older backup that is how those control
-plane machines look which are younger than it.
+Such a member remains when a Machine was deleted without it: by force, or because the member was never known. Unlike
+upstream, a member whose Node is ready is kept: after a restore from a backup, this is a control plane machine that is
+newer than the backup.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane (reconcileEtcdMembers).
 """
@@ -19,19 +19,19 @@ from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_no
 from ironbell.workload.etcd import Member
 
 _STARTUP: Final = timedelta(seconds=20)
-"""How long the member on a new node may go without its name."""
+"""Maximum time from the creation of a Node until its etcd member has a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A member to be taken out; `blocked` says why it must not be."""
+    """A member to be removed; `blocked` is the reason why it must not be removed now."""
 
     member: Member
     blocked: str = ""
 
 
 def orphan_to_remove(plane: ControlPlane, now: datetime) -> Orphan | None:
-    """The next member to be taken out; None if there is none, or one may yet turn out to be a Machine's."""
+    """Return the next member to be removed; None if there is none, or if it may belong to a Machine."""
     view = plane.inside.etcd
     if not plane.etcd_managed or not plane.machines or view is None or plane.inside.nodes_error:
         return None
@@ -43,7 +43,7 @@ def orphan_to_remove(plane: ControlPlane, now: datetime) -> Orphan | None:
     running = [member for member in orphans if _runs(plane, member)]
     member = next((member for member in orphans if member not in running), orphans[0])
     if not member.name:
-        # nobody will start it: its Machine is gone
+        # it will never start, because its Machine was deleted
         return Orphan(member)
     if member.name not in plane.inside.strangers:
         return None

@@ -1,10 +1,10 @@
-"""Carries out what the controller decides outside its own objects: keys, etcd, objects of `kube-system`.
+"""Performers of the controller's effects: keys, etcd, and objects in `kube-system`.
 
-Keys are made off the event loop, and only stored, never told. What touches a workload cluster first looks whether it
-is still to be done, so that doing it again does no harm.
+Keys are generated outside the event loop, and appear only in Secrets. Effects in a workload cluster first check whether
+they are still needed, so that they can be repeated.
 
-Failure modes: `NotConnected` from `workload`, what the cluster's API or etcd answers, `PkiError` for an authority that
-cannot sign; the key comes again with backoff.
+Failure modes: `NotConnected` from `workload`, errors of the cluster's API or etcd, `PkiError` for an authority that
+cannot sign; the effect is retried with backoff.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/{workload_cluster_etcd,workload_cluster_rbac,
 workload_cluster,workload_cluster_coredns}.go, util/secret/certificates.go, util/kubeconfig/kubeconfig.go.
@@ -39,11 +39,11 @@ from ironbell.contract.clusters.secrets import (
 from ironbell.contract.pki import KeyPair
 from ironbell.controllers.kubeadm.controlplane.machines.hook import RELEASE
 from ironbell.controllers.kubeadm.controlplane.workload.certificates import (
-    MAKE_CERTIFICATES,
-    MAKE_KUBECONFIG,
+    CREATE_CERTIFICATES,
+    CREATE_KUBECONFIG,
     ROTATE_KUBECONFIG,
-    MakeCertificates,
-    MakeKubeconfig,
+    CreateCertificates,
+    CreateKubeconfig,
 )
 from ironbell.controllers.kubeadm.controlplane.workload.effects import (
     MOVE_LEADER,
@@ -94,10 +94,10 @@ class Operator:
         self._spare = SpareProcessors()
 
     def performers(self) -> Performers:
-        """By the name of the effect."""
+        """Return the performers by the name of their effect."""
         return {
-            MAKE_CERTIFICATES: self.make_certificates,
-            MAKE_KUBECONFIG: self.create_kubeconfig,
+            CREATE_CERTIFICATES: self.create_certificates,
+            CREATE_KUBECONFIG: self.create_kubeconfig,
             ROTATE_KUBECONFIG: self.rotate_kubeconfig,
             MOVE_LEADER: self.move_leader,
             REMOVE_MEMBER: self.remove_member,
@@ -106,26 +106,26 @@ class Operator:
             SET_COREDNS: self.set_coredns,
         }
 
-    async def make_certificates(self, arguments: MakeCertificates) -> Sequence[Action]:
-        """Make the authorities that are missing."""
+    async def create_certificates(self, arguments: CreateCertificates) -> Sequence[Action]:
+        """Create the missing authorities."""
         pairs = await asyncio.gather(*(self._pair(arguments, purpose) for purpose in arguments.purposes))
         return [
             create(SECRET, key_pair_secret(arguments.cluster, purpose, pair, arguments.owner))
             for purpose, pair in zip(arguments.purposes, pairs, strict=True)
         ]
 
-    async def _pair(self, arguments: MakeCertificates, purpose: Purpose) -> KeyPair:
+    async def _pair(self, arguments: CreateCertificates, purpose: Purpose) -> KeyPair:
         if purpose is Purpose.SERVICE_ACCOUNT:
             return await self._spare.run(pki.create_service_account_keys, arguments.algorithm)
         return await self._spare.run(pki.create_authority, arguments.algorithm, self._clock.now(), days=arguments.days)
 
-    async def create_kubeconfig(self, arguments: MakeKubeconfig) -> Sequence[Action]:
-        """Make the administrator's kubeconfig."""
+    async def create_kubeconfig(self, arguments: CreateKubeconfig) -> Sequence[Action]:
+        """Create the administrator's kubeconfig."""
         content = await self._kubeconfig(arguments, arguments.server)
         return [create(SECRET, kubeconfig_secret(arguments.cluster, content, arguments.owner))]
 
-    async def rotate_kubeconfig(self, arguments: MakeKubeconfig) -> Sequence[Action]:
-        """Give the kubeconfig a new key and certificate; the server's address stays."""
+    async def rotate_kubeconfig(self, arguments: CreateKubeconfig) -> Sequence[Action]:
+        """Renew the key and certificate of the kubeconfig; the server's address is kept."""
         cluster = arguments.cluster
         secret = await read_secret(self._api, cluster, Purpose.KUBECONFIG)
         current = None if secret is None else value_of(secret, VALUE)
@@ -135,22 +135,22 @@ class Operator:
         name, version = secret_name(cluster[1], Purpose.KUBECONFIG), secret.metadata.resource_version
         return [MergePatch(SECRET, cluster[0], name, {"data": encoded({VALUE: content})}, resource_version=version)]
 
-    async def _kubeconfig(self, arguments: MakeKubeconfig, server: str) -> bytes:
+    async def _kubeconfig(self, arguments: CreateKubeconfig, server: str) -> bytes:
         cluster = arguments.cluster
         secret = await read_secret(self._api, cluster, Purpose.CLUSTER_CA)
         if secret is None:
-            raise NotFound(f"Secret {cluster[0]}/{secret_name(cluster[1], Purpose.CLUSTER_CA)} is gone")
+            raise NotFound(f"Secret {cluster[0]}/{secret_name(cluster[1], Purpose.CLUSTER_CA)} does not exist")
         authority, now = key_pair_of(secret), self._clock.now()
         return await self._spare.run(create_kubeconfig, cluster[1], server, authority, arguments.algorithm, now)
 
     async def move_leader(self, arguments: LeaderArguments) -> Sequence[Action]:
-        """Let the first candidate lead that takes over. Only the leader itself can be asked."""
+        """Move the leadership to the first candidate that accepts it. Only the leader itself accepts the request."""
         async with self._etcd.first_of(arguments.cluster, [arguments.node]) as (etcd, status):
             members = {member.name: member for member in await etcd.members()}
             current = members.get(arguments.node)
             if current is None or current.id != status.leader_id:
                 return []
-            problem = EtcdError(f"none of {', '.join(arguments.candidates)} is a member that could lead")
+            problem = EtcdError(f"none of {', '.join(arguments.candidates)} is a member that can lead")
             for candidate in arguments.candidates:
                 if candidate not in members:
                     continue
@@ -163,10 +163,10 @@ class Operator:
             raise problem
 
     async def remove_member(self, arguments: MemberArguments) -> Sequence[Action]:
-        """Take a member out, unless it is out, or the last one; then its Machine's host may go.
+        """Remove a member if it still exists, and then release its Machine's host.
 
         Raises:
-            EtcdError: it is the last one.
+            EtcdError: it is the last member.
         """
         async with self._etcd.first_of(arguments.cluster, arguments.nodes) as (etcd, _status):
             members = await etcd.members()
@@ -177,22 +177,22 @@ class Operator:
         return [] if arguments.released is None else [MergePatch(MACHINE, *arguments.released, RELEASE)]
 
     async def prepare_upgrade(self, arguments: UpgradeArguments) -> Sequence[Action]:
-        """Roles first: a node of the new version needs them from the start."""
+        """Create roles, which a node of the new version needs from its start, and update kubeadm's configuration."""
         api = await self._workloads.api(arguments.cluster)
         if arguments.version[:2] < _KUBEADM_ROLES_UNTIL:
             for binding in _kubeadm_bindings():
                 await _ensure(api, _ROLE_BINDINGS, binding)
-        await _update_kubeadm_config(api, lambda text: upgraded(text, arguments.wanted, arguments.version))
+        await _update_kubeadm_config(api, lambda text: upgraded(text, arguments.desired, arguments.version))
         return []
 
     async def set_kube_proxy(self, arguments: KubeProxyArguments) -> Sequence[Action]:
-        """Give kube-proxy its image."""
+        """Set the image of kube-proxy."""
         api = await self._workloads.api(arguments.cluster)
         await _set_image(api, DAEMON_SETS, KUBE_PROXY, arguments.image)
         return []
 
     async def set_coredns(self, arguments: CoreDnsArguments) -> Sequence[Action]:
-        """Tell kubeadm, keep a copy of the Corefile, then change the image."""
+        """Update kubeadm's configuration, keep a copy of the Corefile, and then set the image."""
         api = await self._workloads.api(arguments.cluster)
         dns: Fields = msgspec.json.decode(arguments.configuration).get("dns") or {}
         await _update_kubeadm_config(api, lambda text: with_dns(text, dns, arguments.version))
@@ -205,7 +205,7 @@ class Operator:
 
 
 def _kubeadm_bindings() -> list[Fields]:
-    """Bindings that newer versions of kubeadm make, and that `kubeadm upgrade` would add."""
+    """Return the bindings that newer versions of kubeadm create, and that `kubeadm upgrade` would add."""
     admins = "kubeadm:cluster-admins"
     return [
         _binding(admins, "cluster-admin", "Group", admins),
@@ -237,34 +237,34 @@ async def _ensure(api: Api, where: Collection, body: Fields) -> None:
 
 
 async def _update_kubeadm_config(api: Api, change: Callable[[str], str]) -> None:
-    found = msgspec.json.decode(await api.get(CONFIG_MAPS, KUBE_SYSTEM, KUBEADM_CONFIG))
-    text = (found.get("data") or {}).get(CLUSTER_CONFIGURATION, "")
+    current = msgspec.json.decode(await api.get(CONFIG_MAPS, KUBE_SYSTEM, KUBEADM_CONFIG))
+    text = (current.get("data") or {}).get(CLUSTER_CONFIGURATION, "")
     changed = await asyncio.to_thread(change, text)
     if changed == text:
         return
-    # a version that changed meanwhile is a conflict, and the effect is repeated
-    version = found["metadata"]["resourceVersion"]
+    # a concurrent change is a conflict, and the effect is retried
+    version = current["metadata"]["resourceVersion"]
     body = {"metadata": {"resourceVersion": version}, "data": {CLUSTER_CONFIGURATION: changed}}
     await _merge(api, CONFIG_MAPS, KUBEADM_CONFIG, body)
 
 
 async def _set_image(api: Api, where: Collection, name: str, image: str, *, items: bool = False) -> None:
-    """Set the image of the container that is named like its workload; `items` turns its volume to the Corefile."""
-    found = msgspec.json.decode(await api.get(where, KUBE_SYSTEM, name))
-    if image_of(found, name) == image:
+    """Set the image of the container that has its workload's name; `items` resets its volume to the Corefile."""
+    current = msgspec.json.decode(await api.get(where, KUBE_SYSTEM, name))
+    if image_of(current, name) == image:
         return
-    pod: Fields = found["spec"]["template"]["spec"]
+    pod: Fields = current["spec"]["template"]["spec"]
     containers = [{**c, "image": image} if c.get("name") == name else c for c in pod["containers"]]
     changed: Fields = {"containers": containers}
     if items:
         changed["volumes"] = [_with_corefile(volume) for volume in pod.get("volumes") or []]
-    version = found["metadata"]["resourceVersion"]
+    version = current["metadata"]["resourceVersion"]
     body = {"metadata": {"resourceVersion": version}, "spec": {"template": {"spec": changed}}}
     await _merge(api, where, name, body)
 
 
 def _with_corefile(volume: Fields) -> Fields:
-    """The volume with CoreDNS's configuration, showing the Corefile where an earlier upgrade left its copy."""
+    """Return the volume with CoreDNS's configuration; an earlier upgrade may have mounted its copy of the Corefile."""
     config = volume.get("configMap")
     if volume.get("name") != _CONFIG_VOLUME or not config or config.get("name") != COREDNS:
         return volume

@@ -1,8 +1,8 @@
-"""What the controller asks about the inside of a workload cluster.
+"""The controller's queries about a workload cluster.
 
-Nodes are asked for by `workload.queries`, from a watch. What is here costs requests each time it is asked: pods and
-objects of `kube-system` by name (pods are never listed), and etcd through a port-forward to one of its pods. The
-reconciler asks for it seldom while all is well, and anew before it acts on it.
+Queries for Nodes are in `workload.queries`, and are answered from a watch. The queries here cost requests each time:
+Pods and objects in `kube-system` by name (Pods are never listed), and etcd through a port-forward to one of its Pods.
+The reconciler repeats them rarely while the cluster is healthy, and before it acts on their results.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/{workload_cluster,workload_cluster_conditions}.go.
 """
@@ -18,18 +18,18 @@ from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Alarm, Member
 
 CALM_S: Final = 300.0
-"""How old may be what is known of pods and etcd while all is well. Before something is done, more is asked."""
+"""Maximum age of facts about Pods and etcd while the cluster is healthy. Actions need fresher facts."""
 ROLLOUT_S: Final = 60.0
-"""The same of `kubeadm-config`."""
+"""Maximum age of `kubeadm-config`."""
 STEADY_S: Final = 600.0
-"""The same of kube-proxy and CoreDNS."""
-LOOK_S: Final = 24 * 3600.0
-"""The same of the end of a kubeconfig."""
+"""Maximum age of the images of kube-proxy and CoreDNS."""
+KUBECONFIG_S: Final = 24 * 3600.0
+"""Maximum age of the expiry of a kubeconfig."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerView:
-    """What a pod's status says of one container; empty where it says nothing."""
+    """The status of a container in a Pod; fields are empty if they are not set."""
 
     waiting: str = ""
     terminated: str = ""
@@ -38,20 +38,20 @@ class ContainerView:
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """What matters of a static pod's status."""
+    """The relevant fields of a static Pod's status."""
 
     phase: str = ""
     conditions: tuple[tuple[str, str], ...] = ()
     containers: tuple[ContainerView, ...] = ()
 
     def condition(self, type_: str) -> str:
-        """The status of one of its conditions; Unknown if it has none."""
+        """Return the status of a condition; Unknown if the Pod does not have it."""
         return next((status for name, status in self.conditions if name == type_), "Unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class PodAnswer:
-    """One static pod: what was seen of it, or why nothing was; neither means that there is none."""
+    """A static Pod, or the error of its query; neither if the Pod does not exist."""
 
     node: str
     component: str
@@ -61,19 +61,19 @@ class PodAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ComponentsView:
-    """Nodes with the control plane's label, and the static pods of the nodes that were asked for."""
+    """Nodes with the control plane's label, and the static Pods of the queried nodes."""
 
     labelled: tuple[str, ...]
     pods: tuple[PodAnswer, ...]
 
     def pod(self, node: str, component: str) -> PodAnswer | None:
-        """The pod of a component on a node; None if it was not asked for."""
+        """Return the Pod of a component on a node; None if it was not queried."""
         return next((answer for answer in self.pods if (answer.node, answer.component) == (node, component)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Components(Query[ComponentsView]):
-    """The control plane's pods on these nodes, and which nodes carry its label."""
+    """Query for the control plane's Pods on these nodes, and for all nodes with its label."""
 
     subject: ClassVar[str] = "the pods of the control plane"
 
@@ -84,7 +84,7 @@ class Components(Query[ComponentsView]):
 
 @dataclass(frozen=True, slots=True)
 class EtcdView:
-    """An etcd cluster, as one of its members sees it."""
+    """The state of an etcd cluster, as one of its members reports it."""
 
     members: tuple[Member, ...]
     leader_id: int
@@ -96,15 +96,15 @@ class EtcdView:
         return next((member for member in self.members if member.id == self.leader_id), None)
 
     def named(self, name: str) -> Member | None:
-        """The member of this name, which is that of its node."""
+        """Return the member of this name, which is that of its node."""
         return next((member for member in self.members if member.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class EtcdCluster(Query[EtcdView]):
-    """Members, leader and alarms; any of these nodes may be asked.
+    """Query for members, leader and alarms, through any of these nodes.
 
-    Fails with `EtcdUnreachableError` when none of them can be connected to, else with `EtcdError`.
+    Fails with `EtcdUnreachableError` if no node can be connected to, else with `EtcdError`.
     """
 
     subject: ClassVar[str] = "the members of etcd"
@@ -115,7 +115,7 @@ class EtcdCluster(Query[EtcdView]):
 
 @dataclass(frozen=True, slots=True)
 class KubeadmConfigMap(Query["str | None"]):
-    """`ClusterConfiguration` of the ConfigMap `kubeadm-config`; None if there is no such ConfigMap."""
+    """Query for `ClusterConfiguration` of the ConfigMap `kubeadm-config`; None if the ConfigMap does not exist."""
 
     subject: ClassVar[str] = "kubeadm's ConfigMap"
 
@@ -124,7 +124,7 @@ class KubeadmConfigMap(Query["str | None"]):
 
 @dataclass(frozen=True, slots=True)
 class AddonsView:
-    """What runs of kube-proxy and CoreDNS; empty where there is none."""
+    """The installed images of kube-proxy and CoreDNS; empty if they are not installed."""
 
     kube_proxy_image: str = ""
     coredns_image: str = ""
@@ -133,7 +133,7 @@ class AddonsView:
 
 @dataclass(frozen=True, slots=True)
 class Addons(Query[AddonsView]):
-    """Images of kube-proxy and CoreDNS, and the Corefile."""
+    """Query for the images of kube-proxy and CoreDNS, and the Corefile."""
 
     subject: ClassVar[str] = "the add-ons of kubeadm"
 
@@ -142,7 +142,7 @@ class Addons(Query[AddonsView]):
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate(Query[datetime]):
-    """When the certificate ends that the API server on a node shows."""
+    """Query for the expiry of the serving certificate of a node's API server."""
 
     subject: ClassVar[str] = "the API server's certificate"
 
@@ -153,9 +153,9 @@ class ServingCertificate(Query[datetime]):
 
 @dataclass(frozen=True, slots=True)
 class KubeconfigEnd(Query["datetime | None"]):
-    """When the client certificate in the Secret `<cluster>-kubeconfig` ends; None if there is no such Secret.
+    """Query for the expiry of the client certificate in the Secret `<cluster>-kubeconfig`; None if it does not exist.
 
-    `version` is the Secret's resourceVersion: another content is another question.
+    `version` is the Secret's resourceVersion: another content is another query.
     """
 
     subject: ClassVar[str] = "the expiry of the kubeconfig"

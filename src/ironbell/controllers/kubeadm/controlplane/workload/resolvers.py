@@ -1,10 +1,10 @@
-"""Answers the questions about the inside of a workload cluster.
+"""Resolvers of the queries about a workload cluster.
 
-Each object is read by its name: the pods of several nodes at a time, within the bounds that `workload` sets per
-cluster, and all else in turn, so that a cluster with one node needs one connection.
-etcd is asked through the node that answered last time, then through the others.
+Each object is read by its name: the Pods of several nodes in parallel, within the limits that `workload` sets per
+cluster, and all others in sequence, so that a cluster with one node needs one connection. etcd is queried through the
+node that responded last time, then through the others.
 
-Failure modes: `NotConnected` from `workload`, and what the cluster's API or etcd answers.
+Failure modes: `NotConnected` from `workload`, and errors of the cluster's API or etcd.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/{workload_cluster,workload_cluster_conditions,
 etcd_client_generator}.go.
@@ -69,7 +69,7 @@ COREFILE: Final = "Corefile"
 
 
 class EtcdAccess:
-    """Connects to the etcd of workload clusters by whichever node answers."""
+    """Connects to the etcd of workload clusters through a node that responds."""
 
     def __init__(self, connect: EtcdConnect) -> None:
         self._connect = connect
@@ -77,10 +77,10 @@ class EtcdAccess:
 
     @asynccontextmanager
     async def first_of(self, cluster: ClusterKey, nodes: Sequence[str]) -> AsyncIterator[tuple[Etcd, MemberStatus]]:
-        """A connection to the member on one of these nodes, the one that answered last before the others.
+        """Connect to the member on one of these nodes; the one that responded last is tried first.
 
         Raises:
-            EtcdUnreachableError: none of them can be connected to, or says how it stands.
+            EtcdUnreachableError: no member responds.
         """
         last = self._answered.get(cluster)
         problems: list[str] = []
@@ -96,11 +96,11 @@ class EtcdAccess:
                 yield etcd, status
                 return
         self._answered.pop(cluster, None)
-        raise EtcdUnreachableError("; ".join(dict.fromkeys(problems)) or "there is no node to ask")
+        raise EtcdUnreachableError("; ".join(dict.fromkeys(problems)) or "there is no node to connect to")
 
 
 class Inspector:
-    """Looks into workload clusters."""
+    """Queries workload clusters."""
 
     def __init__(self, api: Api, workloads: Workloads, etcd: EtcdAccess) -> None:
         """`api` is the management cluster's: kubeconfigs are read from it."""
@@ -109,7 +109,7 @@ class Inspector:
         self._etcd = etcd
 
     def resolvers(self) -> Resolvers:
-        """By type of question."""
+        """Return the resolvers by the type of the query."""
         return {
             Components: self.components,
             EtcdCluster: self.etcd_cluster,
@@ -120,7 +120,7 @@ class Inspector:
         }
 
     async def components(self, query: Components) -> ComponentsView:
-        """Answers `Components`."""
+        """Resolve `Components`."""
         api = await self._workloads.api(query.cluster)
         components = [COMPONENT_OF_CONDITION[type_] for type_ in pod_conditions(query.etcd)]
         labelled = await _labelled(api)
@@ -128,11 +128,11 @@ class Inspector:
         return ComponentsView(labelled, tuple(chain.from_iterable(answers)))
 
     async def etcd_cluster(self, query: EtcdCluster) -> EtcdView:
-        """Answers `EtcdCluster`.
+        """Resolve `EtcdCluster`.
 
         Raises:
             EtcdUnreachableError: no member can be connected to.
-            EtcdError: the one that was asked does not answer, or knows no leader.
+            EtcdError: the member does not respond, or knows no leader.
         """
         async with self._etcd.first_of(query.cluster, query.nodes) as (etcd, status):
             members = await etcd.members()
@@ -141,13 +141,13 @@ class Inspector:
             return EtcdView(members, status.leader_id, await etcd.alarms())
 
     async def kubeadm_config(self, query: KubeadmConfigMap) -> str | None:
-        """Answers `KubeadmConfigMap`."""
+        """Resolve `KubeadmConfigMap`."""
         api = await self._workloads.api(query.cluster)
-        found = await _get(api, CONFIG_MAPS, KUBEADM_CONFIG)
-        return None if found is None else str((found.get("data") or {}).get(CLUSTER_CONFIGURATION, ""))
+        config = await _get(api, CONFIG_MAPS, KUBEADM_CONFIG)
+        return None if config is None else str((config.get("data") or {}).get(CLUSTER_CONFIGURATION, ""))
 
     async def addons(self, query: Addons) -> AddonsView:
-        """Answers `Addons`."""
+        """Resolve `Addons`."""
         api = await self._workloads.api(query.cluster)
         proxy, dns = await _get(api, DAEMON_SETS, KUBE_PROXY), await _get(api, DEPLOYMENTS, COREDNS)
         config = await _get(api, CONFIG_MAPS, COREDNS)
@@ -155,40 +155,40 @@ class Inspector:
         return AddonsView(image_of(proxy, KUBE_PROXY), image_of(dns, COREDNS), corefile)
 
     async def serving_certificate(self, query: ServingCertificate) -> datetime:
-        """Answers `ServingCertificate`.
+        """Resolve `ServingCertificate`.
 
         Raises:
             NotConnected: there is no connection.
-            PeerCertificateError: there is no such certificate to be seen.
+            PeerCertificateError: the API server's certificate cannot be read.
         """
         link, pod = self._workloads.link(query.cluster), f"{API_SERVER}-{query.node}"
         if not isinstance(link, Forwards):
-            raise PeerCertificateError("the connection to the cluster cannot reach ports of pods")
+            raise PeerCertificateError("the connection to the cluster cannot forward ports of Pods")
         async with link.forward(KUBE_SYSTEM, pod, query.port) as tunnel:
             certificate = await peer_certificate(tunnel)
         names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         if [name.value for name in names] != [API_SERVER]:
-            raise PeerCertificateError(f"pod {KUBE_SYSTEM}/{pod} shows a certificate that kubeadm has not made")
+            raise PeerCertificateError(f"the certificate of Pod {KUBE_SYSTEM}/{pod} was not created by kubeadm")
         return certificate.not_valid_after_utc
 
     async def kubeconfig_end(self, query: KubeconfigEnd) -> datetime | None:
-        """Answers `KubeconfigEnd`.
+        """Resolve `KubeconfigEnd`.
 
         Raises:
-            KubeconfigError: it cannot be said.
+            KubeconfigError: the kubeconfig is not valid.
         """
         content = await read_kubeconfig(self._api, query.cluster.key)
         return None if content is None else client_certificate_ends(content)
 
 
 async def read_kubeconfig(api: Api, cluster: Key) -> bytes | None:
-    """The kubeconfig of a cluster; None if there is none."""
+    """Read the kubeconfig of a cluster; None if it does not exist."""
     secret = await read_secret(api, cluster, Purpose.KUBECONFIG)
     return None if secret is None else value_of(secret, VALUE)
 
 
 async def read_secret(api: Api, cluster: Key, purpose: Purpose) -> Secret | None:
-    """A Secret of a cluster with its contents; None if there is none."""
+    """Read a Secret of a cluster with its contents; None if it does not exist."""
     try:
         return SECRET.decode(await api.get(SECRET.collection, cluster[0], secret_name(cluster[1], purpose)))
     except NotFound:
@@ -196,17 +196,17 @@ async def read_secret(api: Api, cluster: Key, purpose: Purpose) -> Secret | None
 
 
 def image_of(workload: dict[str, Any] | None, container: str) -> str:
-    """The image of a container of a DaemonSet or Deployment; empty where there is none."""
+    """Return the image of a container of a DaemonSet or Deployment; empty if it does not exist."""
     spec = (workload or {}).get("spec", {}).get("template", {}).get("spec", {})
     return next((str(c.get("image", "")) for c in spec.get("containers") or [] if c.get("name") == container), "")
 
 
 async def _get(api: Api, where: Collection, name: str) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = msgspec.json.decode(await api.get(where, KUBE_SYSTEM, name))
+        obj: dict[str, Any] = msgspec.json.decode(await api.get(where, KUBE_SYSTEM, name))
     except NotFound:
         return None
-    return found
+    return obj
 
 
 class _Named(msgspec.Struct):
@@ -263,5 +263,5 @@ async def _pod(api: Api, node: str, component: str) -> PodAnswer:
         )
         for container in status.container_statuses
     )
-    conditions = tuple((found.type, found.status) for found in status.conditions)
+    conditions = tuple((condition.type, condition.status) for condition in status.conditions)
     return PodAnswer(node, component, PodView(status.phase, conditions, containers))

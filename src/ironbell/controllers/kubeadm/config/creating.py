@@ -1,8 +1,8 @@
-"""From a Machine to its bootstrap data: as the first of a control plane, or to join.
+"""The steps from a Machine to its bootstrap data, to initialize a control plane or to join one.
 
-Everything that can be waited for is looked at first, in the caches: an effect is started only when nothing is missing
-that can be seen. The order for a machine that joins is: discovery is written into the spec (with a new token), the
-token's Secret is made in the workload cluster, the data are made and stored.
+An effect is started only when all prerequisites that the caches show are met. For a machine that joins, the order is:
+discovery is written into the spec (with a new token), the token's Secret is created in the workload cluster, and the
+data are rendered and stored.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go.
 """
@@ -16,20 +16,19 @@ from ironbell.contract.clusters.secrets import Purpose
 from ironbell.contract.clusters.secrets import secret_name as cluster_secret_name
 from ironbell.controllers.kubeadm.config import status
 from ironbell.controllers.kubeadm.config.effects import (
+    CREATE_CERTIFICATES,
     DISCOVER,
     KEEP_TOKEN,
     KEEP_TOKEN_TIMEOUT_S,
-    MAKE_CERTIFICATES,
     RENDER,
+    CreateCertificates,
     Discover,
     KeepToken,
-    MakeCertificates,
     Render,
 )
-from ironbell.controllers.kubeadm.config.names import Reason
 from ironbell.controllers.kubeadm.config.observed import Scene, facts_of, role_of, token_query
 from ironbell.controllers.kubeadm.config.rendering.userdata import Role
-from ironbell.controllers.kubeadm.config.status import ConfigDraft
+from ironbell.controllers.kubeadm.config.status import ConfigDraft, Reason
 from ironbell.kube.decision import Effect, Need, delete
 from ironbell.workload.queries import PUSHED_S, Connection
 
@@ -39,9 +38,9 @@ CERTIFICATES_TIMEOUT_S: Final = 120.0
 
 
 def reconcile(draft: ConfigDraft, scene: Scene) -> None:
-    """Take the next step towards the data."""
+    """Draft the next step towards the data."""
     if role_of(scene.observed, scene.owner) is Role.INIT:
-        _first(draft, scene)
+        _initialize(draft, scene)
     elif not scene.observed.initialized:
         message = "Waiting for Cluster control plane to be initialized"
         draft.wait_for(Reason.NOT_INITIALIZED, message, status.waiting_for_control_plane(message))
@@ -49,7 +48,7 @@ def reconcile(draft: ConfigDraft, scene: Scene) -> None:
         _join(draft, scene)
 
 
-def _first(draft: ConfigDraft, scene: Scene) -> None:
+def _initialize(draft: ConfigDraft, scene: Scene) -> None:
     lock = scene.observed.lock
     if lock is not None and lock.holder != scene.owner.name:
         if not lock.holder_exists:
@@ -57,18 +56,20 @@ def _first(draft: ConfigDraft, scene: Scene) -> None:
             return
         message = f"Waiting for Machine {lock.holder}, which initializes the control plane"
         draft.wait_for(Reason.LOCKED, message, status.waiting_for_control_plane(message))
-    elif _is_ready(draft, scene, to_be_made=True):
-        draft.last.append(render(scene, Role.INIT, takes_lock=lock is None))
+    elif _is_ready(draft, scene, creates_certificates=True):
+        draft.last.append(render(scene, Role.INIT, acquires_lock=lock is None))
 
 
 def _join(draft: ConfigDraft, scene: Scene) -> None:
     role = role_of(scene.observed, scene.owner)
     discovery = scene.observed.config.spec.join_configuration.discovery
     if role is Role.WORKER and scene.observed.config.spec.join_configuration.control_plane is not None:
-        message = "spec.joinConfiguration.controlPlane is set, but the Machine is no control plane Machine; remove it"
+        message = (
+            "spec.joinConfiguration.controlPlane is set, but the Machine is not a control plane Machine; remove it"
+        )
         draft.wait_for(Reason.FAILED, message, status.not_generated(message))
         return
-    if not _is_ready(draft, scene, to_be_made=False):
+    if not _is_ready(draft, scene, creates_certificates=False):
         return
     by_file = bool(discovery.file.kube_config_path)
     if _is_undiscovered(scene, role):
@@ -102,7 +103,7 @@ def _is_connected(draft: ConfigDraft, scene: Scene) -> bool:
 
 
 def keep_token(scene: Scene, *, is_new: bool = False) -> Effect:
-    """Have the workload cluster accept the token in the spec; `is_new` where it is not expected to know it."""
+    """Return the effect that makes the workload cluster accept the spec's token; `is_new` if it was just generated."""
     query = token_query(scene.observed.config, scene.cluster)
     return Effect(
         KEEP_TOKEN,
@@ -112,8 +113,8 @@ def keep_token(scene: Scene, *, is_new: bool = False) -> Effect:
     )
 
 
-def render(scene: Scene, role: Role, *, takes_lock: bool = False, again: bool = False) -> Effect:
-    """Make the data and store them; `again` although they were made before."""
+def render(scene: Scene, role: Role, *, acquires_lock: bool = False, again: bool = False) -> Effect:
+    """Return the effect that renders and stores the data; `again` if they were rendered before."""
     owner, observed = scene.owner, scene.observed
     arguments = Render(
         observed.config_key,
@@ -123,14 +124,14 @@ def render(scene: Scene, role: Role, *, takes_lock: bool = False, again: bool = 
         owner.version,
         facts_of(scene.cluster, owner.version),
         observed.control_plane_version,
-        takes_lock=takes_lock,
+        acquires_lock=acquires_lock,
         again=again,
     )
     return Effect(RENDER, arguments, timeout_s=RENDER_TIMEOUT_S)
 
 
 def _is_undiscovered(scene: Scene, role: Role) -> bool:
-    """Whether something is left to be written into the spec."""
+    """Return whether the spec lacks fields of the discovery."""
     join = scene.observed.config.spec.join_configuration
     if role is Role.CONTROL_PLANE and join.control_plane is None:
         return True
@@ -142,43 +143,45 @@ def _is_undiscovered(scene: Scene, role: Role) -> bool:
     return not (token.token and token.api_server_endpoint and token.ca_cert_hashes)
 
 
-def _is_ready(draft: ConfigDraft, scene: Scene, *, to_be_made: bool) -> bool:
-    """Whether nothing is missing that the data depend on; otherwise the first that is missing is recorded."""
+def _is_ready(draft: ConfigDraft, scene: Scene, *, creates_certificates: bool) -> bool:
+    """Return whether all prerequisites of the data exist; otherwise record the first missing one."""
     observed = scene.observed
     if observed.missing_pairs:
-        _await_certificates(draft, scene, to_be_made=to_be_made)
+        _await_certificates(draft, scene, creates_certificates=creates_certificates)
     elif observed.missing_references:
         message = "; ".join(observed.missing_references)
         draft.wait_for(Reason.MISSING_REFERENCE, message, status.not_generated(message))
     elif observed.control_plane_problem:
-        message = f"a template in spec.files needs the control plane's version: {observed.control_plane_problem}"
+        message = f"A template in spec.files needs the control plane's version: {observed.control_plane_problem}"
         draft.wait_for(Reason.NO_VERSION, message, status.not_generated(message))
     else:
         return True
     return False
 
 
-def _await_certificates(draft: ConfigDraft, scene: Scene, *, to_be_made: bool) -> None:
+def _await_certificates(draft: ConfigDraft, scene: Scene, *, creates_certificates: bool) -> None:
     observed, missing = scene.observed, scene.observed.missing_pairs
-    ours = tuple(purpose for purpose in missing if _is_made_here(scene, purpose))
-    if to_be_made and not scene.cluster.spec.control_plane_ref.name and len(ours) == len(missing):
+    generated = tuple(purpose for purpose in missing if _is_generated(scene, purpose))
+    if creates_certificates and not scene.cluster.spec.control_plane_ref.name and len(generated) == len(missing):
         configuration = observed.config.spec.cluster_configuration
-        arguments = MakeCertificates(
+        arguments = CreateCertificates(
             observed.config_key,
             scene.cluster_key,
-            ours,
+            generated,
             configuration.encryption_algorithm,
             configuration.ca_certificate_validity_period_days,
         )
-        draft.last.append(Effect(MAKE_CERTIFICATES, arguments, timeout_s=CERTIFICATES_TIMEOUT_S))
+        draft.last.append(Effect(CREATE_CERTIFICATES, arguments, timeout_s=CERTIFICATES_TIMEOUT_S))
         return
     names = ", ".join(cluster_secret_name(scene.cluster.metadata.name, purpose) for purpose in missing)
-    who = "create them" if len(ours) < len(missing) else "they come with the control plane"
-    message = f"Waiting for Secrets {names}: {who}"
-    draft.wait_for(Reason.NO_CERTIFICATES, message, status.certificates_missing(message, to_be_made=to_be_made))
+    remedy = "create them" if len(generated) < len(missing) else "the control plane's controller creates them"
+    message = f"Waiting for Secrets {names}: {remedy}"
+    draft.wait_for(
+        Reason.NO_CERTIFICATES, message, status.certificates_missing(message, creates_certificates=creates_certificates)
+    )
 
 
-def _is_made_here(scene: Scene, purpose: Purpose) -> bool:
-    """Whether a key pair is ours to make; with an external etcd its pairs are the user's."""
+def _is_generated(scene: Scene, purpose: Purpose) -> bool:
+    """Return whether the controller generates a key pair. The pairs of an external etcd are supplied by the user."""
     is_external = bool(scene.observed.config.spec.cluster_configuration.etcd.external.endpoints)
     return purpose is not Purpose.API_SERVER_ETCD_CLIENT and not (is_external and purpose is Purpose.ETCD_CA)
