@@ -1,7 +1,7 @@
 """The connections to all workload clusters of one process.
 
-A cluster is followed from when its kubeconfig is there until it is forgotten (`workload.following` does both from the
-caches of a manager). Each has a task of its own, so that one that is dead or slow never slows another.
+A cluster is followed once its kubeconfig exists, until it is forgotten (`workload.following` does both from the caches
+of a manager). Each cluster has its own task, so that a dead or slow cluster does not slow others.
 
     workloads = Workloads(http_link, kubeconfigs_from(api), clock=clock, randomness=randomness)
     async with workloads: ...
@@ -24,7 +24,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.kube.cache.store import Store
 from ironbell.kube.decision import Key, Query
-from ironbell.workload import metrics
+from ironbell.kube.reconciler import Resolvers
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.link import Connect, Link, ReadKubeconfig
 from ironbell.workload.queries import (
@@ -36,14 +36,14 @@ from ironbell.workload.queries import (
     NodeView,
     node_view,
 )
-from ironbell.workload.session import BY_PROVIDER_ID, Session, Settings
+from ironbell.workload.session import BY_PROVIDER_ID, Session, Settings, followed_clusters
 from ironbell.workload.turns import Turns
 
 _NEVER = ConnectionState(connected=False, error="the cluster has no kubeconfig yet")
 
 
 class NotConnected(IronbellError):  # noqa: N818 - a state as much as an error
-    """There is no connection to the workload cluster. Not a failure: who asked comes back when there is one."""
+    """There is no connection to the workload cluster. This is not a failure: the key is reconciled again later."""
 
     reason = "ConnectionDown"
 
@@ -55,7 +55,7 @@ class NotConnected(IronbellError):  # noqa: N818 - a state as much as an error
 
 
 class Workloads:
-    """Connections by their Cluster: one that was deleted and its successor of the same name have nothing in common."""
+    """Connections by Cluster; a deleted Cluster and its successor of the same name are distinct."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class Workloads:
         self._turns = Turns(self._settings.attempts_at_once, self._settings.attempt_patience_s)
         self._sessions: dict[ClusterKey, tuple[Session, asyncio.Task[None]]] = {}
         self._current: dict[Key, ClusterKey] = {}
-        """The Cluster that has each name now."""
+        """The current Cluster of each name."""
         self._ending: set[asyncio.Task[None]] = set()
         self._outdate: dict[object, Callable[[Query[Any]], None]] = {}
-        self._asked: dict[ClusterKey, set[Query[Any]]] = {}
+        self._read: dict[ClusterKey, set[Query[Any]]] = {}
 
     async def __aenter__(self) -> Workloads:
         return self
@@ -86,8 +86,8 @@ class Workloads:
         await self.close()
 
     def follow(self, cluster: ClusterKey, revision: str) -> None:
-        """Hold a connection to this Cluster. One by an earlier revision of its kubeconfig is renewed; one to a deleted
-        Cluster of the same name ends."""
+        """Keep a connection to a Cluster. A connection with an earlier revision of its kubeconfig is renewed; one to a
+        deleted Cluster of the same name is closed."""
         current = self._current.get(cluster.key)
         if current is not None and current != cluster:
             self.forget(cluster.key)
@@ -109,27 +109,27 @@ class Workloads:
             session.use(revision)
             task = asyncio.get_running_loop().create_task(session.run(), name=f"workload {cluster}")
             self._sessions[cluster] = session, task
-            metrics.followed.inc()
+            followed_clusters.inc()
         else:
             self._sessions[cluster][0].use(revision)
 
     def nudge(self, name: Key) -> None:
-        """The cluster may have come up just now: try at once what would be tried later, and often again after that."""
+        """Try to connect at once, and often afterwards, because the cluster may have started just now."""
         if (session := self._followed(name)) is not None:
             session.nudge()
 
-    def look(self, name: Key) -> None:
-        """A step toward a cluster that answers: try at once what would be tried later, and not more often than that."""
+    def try_once(self, name: Key) -> None:
+        """Try to connect at once, without more attempts afterwards, because the start of the cluster has progressed."""
         if (session := self._followed(name)) is not None:
-            session.look()
+            session.try_once()
 
     def forget(self, name: Key) -> None:
-        """End the connection; the Cluster of this name was deleted, or has no kubeconfig any more."""
+        """Close the connection, because the Cluster of this name or its kubeconfig was deleted."""
         cluster = self._current.pop(name, None)
         if cluster is None:
             return
         entry = self._sessions.pop(cluster)
-        metrics.followed.dec()
+        followed_clusters.dec()
         _session, task = entry
         task.cancel()
         self._ending.add(task)
@@ -138,13 +138,13 @@ class Workloads:
         self._state_changed(cluster)
 
     async def close(self) -> None:
-        """End all connections. Cancellation point."""
+        """Close all connections. Cancellation point."""
         for name in list(self._current):
             self.forget(name)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def api(self, cluster: ClusterKey) -> Api:
-        """The cluster's API, bounded: few requests at a time, each for a limited time.
+        """Return the cluster's API, with limits on parallel requests and on their duration.
 
         Raises:
             NotConnected: there is no connection.
@@ -156,7 +156,7 @@ class Workloads:
         return api
 
     def link(self, cluster: ClusterKey) -> Link:
-        """The way to a cluster itself, for what is no request: ports of pods.
+        """Return the link to a cluster, for port-forwards to Pods.
 
         Raises:
             NotConnected: there is no connection.
@@ -168,23 +168,23 @@ class Workloads:
         return link
 
     def state(self, cluster: ClusterKey) -> ConnectionState:
-        """How the connection stands."""
+        """Return the state of the connection."""
         entry = self._sessions.get(cluster)
         return _NEVER if entry is None else entry[0].state
 
     def feed(self, outdate: Callable[[Query[Any]], None]) -> Callable[[], None]:
-        """A `Feed`: tell this about every question of `workload.queries` whose answer has changed."""
+        """Call `outdate` for every query of `workload.queries` whose result has changed. This is a `Feed`."""
         subscription = object()
         self._outdate[subscription] = outdate
         return lambda: self._outdate.pop(subscription, None) and None
 
     async def connection(self, query: Connection) -> ConnectionState:
-        """Answers `Connection`."""
-        self._note(query.cluster, query)
+        """Resolve `Connection`."""
+        self._record_read(query.cluster, query)
         return self.state(query.cluster)
 
     async def nodes_by_provider_id(self, query: NodeByProviderId) -> tuple[NodeView, ...]:
-        """Answers `NodeByProviderId`.
+        """Resolve `NodeByProviderId`.
 
         Raises:
             NotConnected: there is no connection.
@@ -193,7 +193,7 @@ class Workloads:
         return tuple(node_view(node) for node in nodes)
 
     async def node_by_name(self, query: NodeByName) -> NodeView | None:
-        """Answers `NodeByName`.
+        """Resolve `NodeByName`.
 
         Raises:
             NotConnected: there is no connection.
@@ -202,7 +202,7 @@ class Workloads:
         return None if node is None else node_view(node)
 
     async def all_nodes(self, query: AllNodes) -> tuple[NodeView, ...]:
-        """Answers `AllNodes`.
+        """Resolve `AllNodes`.
 
         Raises:
             NotConnected: there is no connection.
@@ -214,7 +214,7 @@ class Workloads:
         return None if cluster is None else self._sessions[cluster][0]
 
     def _nodes(self, cluster: ClusterKey, query: Query[Any]) -> Store[Node]:
-        self._note(cluster, query)
+        self._record_read(cluster, query)
         entry = self._sessions.get(cluster)
         if entry is None or entry[0].nodes is None:
             raise self._not_connected(cluster)
@@ -225,42 +225,54 @@ class Workloads:
         last_error = "its nodes are being read" if state.connected else state.error
         return NotConnected(cluster, since=state.since, last_error=last_error)
 
-    def _note(self, cluster: ClusterKey, query: Query[Any]) -> None:
-        """Somebody holds an answer to this. It is noted until the answer changes: who still needs it then asks anew."""
-        self._asked.setdefault(cluster, set()).add(query)
+    def _record_read(self, cluster: ClusterKey, query: Query[Any]) -> None:
+        """Record that a result was read, until it changes: then the query is outdated, and repeated if still needed."""
+        self._read.setdefault(cluster, set()).add(query)
 
     def _state_changed(self, cluster: ClusterKey) -> None:
-        self._tell(cluster, [Connection(cluster)])
+        self._outdate_queries(cluster, [Connection(cluster)])
 
     def _nodes_changed(self, cluster: ClusterKey) -> None:
-        self._tell(cluster, [query for query in self._asked.get(cluster, ()) if type(query) is not Connection])
+        self._outdate_queries(
+            cluster, [query for query in self._read.get(cluster, ()) if type(query) is not Connection]
+        )
 
     def _node_changed(self, cluster: ClusterKey, old: Node | None, new: Node | None) -> None:
-        if old is not None and new is not None and _same(node_view(old), node_view(new)):
+        if old is not None and new is not None and _differ_only_in_heartbeat(node_view(old), node_view(new)):
             return
         nodes = [node for node in (old, new) if node is not None]
         concerned: list[Query[Any]] = [AllNodes(cluster), NodeByName(cluster, nodes[0].metadata.name)]
         concerned += {NodeByProviderId(cluster, node.spec.provider_id) for node in nodes if node.spec.provider_id}
-        self._tell(cluster, concerned)
+        self._outdate_queries(cluster, concerned)
 
-    def _tell(self, cluster: ClusterKey, queries: Iterable[Query[Any]]) -> None:
-        """The answers to these have changed: whoever asked is told."""
-        asked = self._asked.get(cluster, set())
+    def _outdate_queries(self, cluster: ClusterKey, queries: Iterable[Query[Any]]) -> None:
+        """Outdate the queries whose results were read and have changed."""
+        recorded = self._read.get(cluster, set())
         for query in queries:
-            if query not in asked:
+            if query not in recorded:
                 continue
-            asked.discard(query)
+            recorded.discard(query)
             for outdate in list(self._outdate.values()):
                 outdate(query)
-        if not asked:
-            self._asked.pop(cluster, None)
+        if not recorded:
+            self._read.pop(cluster, None)
 
 
-def _same(old: NodeView, new: NodeView) -> bool:
-    """Whether nothing changed but the times at which the kubelet was heard."""
+def _differ_only_in_heartbeat(old: NodeView, new: NodeView) -> bool:
+    """Return whether only the kubelet's heartbeats changed."""
     return _timeless(old) == _timeless(new)
 
 
 def _timeless(node: NodeView) -> NodeView:
     conditions = tuple(msgspec.structs.replace(condition, last_heartbeat_time=None) for condition in node.conditions)
     return replace(node, resource_version="", conditions=conditions)
+
+
+def resolvers(workloads: Workloads) -> Resolvers:
+    """Return the resolvers of `workload.queries`, for a controller that also gets `workloads.feed`."""
+    return {
+        Connection: workloads.connection,
+        NodeByProviderId: workloads.nodes_by_provider_id,
+        NodeByName: workloads.node_by_name,
+        AllNodes: workloads.all_nodes,
+    }

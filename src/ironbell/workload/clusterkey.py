@@ -1,4 +1,4 @@
-"""Which workload cluster is meant."""
+"""Identity of a workload cluster."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ironbell.kube.decision import Key
 
 @dataclass(frozen=True, slots=True)
 class ClusterKey:
-    """A Cluster, and not a later one of the same name.
+    """Identity of a Cluster, distinct from a later one of the same name.
 
-    Whatever is asked about a workload cluster, or done to it, names it by this: an answer about a deleted Cluster is
-    never read for the next one of its name, and nothing that was decided for the one reaches the other.
+    Every query and effect names its workload cluster by this key. So facts about a deleted Cluster are never used for
+    the next one of its name, and effects for the one never reach the other.
     """
 
     namespace: str
@@ -22,12 +22,12 @@ class ClusterKey:
 
     @classmethod
     def of(cls, cluster: Cluster) -> ClusterKey:
-        """The key of a Cluster."""
+        """Return the key of a Cluster."""
         return cls(*cluster.key, cluster.metadata.uid)
 
     @classmethod
     def named(cls, namespace: str, name: str, cluster: Cluster | None) -> ClusterKey:
-        """The key of the Cluster that has this name now; where there is none, nobody answers to it."""
+        """Return the key of the current Cluster of this name; if it does not exist, a key that matches no cluster."""
         return cls(namespace, name, "") if cluster is None else cls.of(cluster)
 
     @property

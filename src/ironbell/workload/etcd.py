@@ -1,11 +1,11 @@
-"""The etcd of a workload cluster, as its control plane's controller needs it: members, leader, alarms.
+"""The interface to a workload cluster's etcd for the control plane's controller: members, leader, alarms.
 
-An `Etcd` is one connection to one member. What goes through consensus (members, alarms, removal) can be asked of any
-member; moving the leader must be asked of the leader itself, and `status` is about the member that was connected to.
-Members of a kubeadm cluster are named like their nodes.
+An `Etcd` is a connection to one member. Any member serves requests that need consensus (members, alarms, removal); only
+the leader can move the leadership, and `status` reports the connected member. Members of a kubeadm cluster have the
+names of their nodes.
 
-Failure modes: `EtcdUnreachableError` when no connection comes about, `EtcdError` for what etcd refuses or does not
-answer in time.
+Failure modes: `EtcdUnreachableError` if no connection can be opened, `EtcdError` if etcd rejects a request or does not
+respond in time.
 
 Source: etcd-io/etcd: api/etcdserverpb/rpc.proto; kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/etcd/etcd.go
 for which calls are made.
@@ -24,19 +24,19 @@ from ironbell.workload.clusterkey import ClusterKey
 
 
 class EtcdError(IronbellError):
-    """etcd refused, failed, or did not answer in time."""
+    """etcd rejected a request, failed, or did not respond in time."""
 
     reason = "EtcdError"
 
 
 class EtcdUnreachableError(EtcdError):
-    """No connection to the member came about."""
+    """No connection to the member can be opened."""
 
     reason = "EtcdUnreachable"
 
 
 class AlarmType(IntEnum):
-    """What a member may report; the numbers are those of the protocol."""
+    """Types of alarms; the numbers are those of the protocol."""
 
     NONE = 0
     NOSPACE = 1
@@ -45,7 +45,7 @@ class AlarmType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of an etcd cluster."""
+    """A member of an etcd cluster."""
 
     id: int
     name: str = ""
@@ -57,7 +57,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """An alarm of one member."""
+    """An alarm of a member."""
 
     member_id: int
     type: AlarmType
@@ -65,16 +65,16 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """What the member that was connected to says about itself."""
+    """The status that the connected member reports."""
 
     member_id: int
     leader_id: int
-    """0 where the member knows no leader."""
+    """0 if the member knows no leader."""
     version: str = ""
 
 
 class Etcd(Protocol):
-    """A connection to one member. Every call may raise an `EtcdError` and is a cancellation point."""
+    """A connection to a member. Every call may raise an `EtcdError` and is a cancellation point."""
 
     async def status(self) -> MemberStatus: ...
 
@@ -83,11 +83,11 @@ class Etcd(Protocol):
     async def alarms(self) -> tuple[Alarm, ...]: ...
 
     async def remove_member(self, member_id: int) -> None:
-        """Take a member out of the cluster. That it is none already is an `EtcdError`."""
+        """Remove a member from the cluster. Raises an `EtcdError` if it is not a member."""
         ...
 
     async def move_leader(self, member_id: int) -> None:
-        """Let another member lead; only the leader can do it."""
+        """Move the leadership to another member; only the leader can do this."""
         ...
 
 

@@ -1,9 +1,9 @@
-"""etcd's interface over any stream of bytes that leads to a member: HTTP/2 within TLS within the stream.
+"""Client of etcd over any stream of bytes to a member: HTTP/2 within TLS within the stream.
 
-The stream is joined to one end of a pair of sockets; the event loop's own TLS and grpclib speak on the other.
+The stream is connected to one end of a pair of sockets; the event loop's TLS and grpclib use the other end.
 
-Failure modes: `EtcdUnreachableError` when TLS or the first call does not come about, `EtcdError` for what etcd refuses
-or does not answer in time.
+Failure modes: `EtcdUnreachableError` if TLS or the first call fails, `EtcdError` if etcd rejects a request or does not
+respond in time.
 
 Source: etcd-io/etcd: api/etcdserverpb/rpc.proto; kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/etcd/etcd.go.
 """
@@ -35,7 +35,7 @@ _READ: Final = 64 * 1024
 
 
 class EtcdClient:
-    """A connection to one member. Satisfies `Etcd`."""
+    """A connection to a member. Satisfies `Etcd`."""
 
     def __init__(self, channel: Channel, timeout_s: float = CALL_S) -> None:
         self._cluster = ClusterStub(channel)
@@ -66,7 +66,7 @@ class EtcdClient:
 
 
 def _alarm(number: int) -> AlarmType:
-    """An alarm of a kind that came later is as bad as any."""
+    """Return the type of an alarm; unknown types are treated as corruption."""
     return AlarmType(number) if number in set(AlarmType) else AlarmType.CORRUPT
 
 
@@ -76,13 +76,13 @@ async def _answered(call: Awaitable[T]) -> T:
     except GRPCError as error:
         raise EtcdError(error.message or error.status.name) from error
     except TimeoutError as error:
-        raise EtcdError("etcd did not answer in time") from error
+        raise EtcdError("etcd did not respond in time") from error
     except (StreamTerminatedError, ProtocolError, ConnectionError, ssl.SSLError) as error:
         raise EtcdUnreachableError(f"the connection to etcd has ended: {error or type(error).__name__}") from error
 
 
 class _SocketChannel(Channel):
-    """A channel over a socket that is there already."""
+    """A channel over an existing socket."""
 
     def __init__(self, sock: socket.socket, tls: ssl.SSLContext, name: str) -> None:
         super().__init__(name, ETCD_PORT, ssl=tls)
@@ -90,7 +90,7 @@ class _SocketChannel(Channel):
         self._tls = tls
         self._name = name
         self.is_used = False
-        """Whether the socket is the event loop's, which closes it."""
+        """Whether the event loop owns the socket, and closes it."""
 
     async def _create_connection(self) -> H2Protocol:
         if self.is_used:
@@ -104,21 +104,21 @@ class _SocketChannel(Channel):
 
 @asynccontextmanager
 async def etcd_over(tunnel: Tunnel, tls: ssl.SSLContext, name: str) -> AsyncIterator[EtcdClient]:
-    """etcd at the other end of a stream, for as long as the block runs.
+    """Connect to etcd at the other end of a stream, for the duration of the block.
 
     Args:
-        tunnel: leads to the member.
-        tls: with the client's certificate; HTTP/2 is asked for.
-        name: sent as the server's name, which those may look at who stand in between.
+        tunnel: the stream to the member.
+        tls: the context with the client's certificate; it negotiates HTTP/2.
+        name: the server name that is sent, which proxies may use.
     """
-    ours, theirs = socket.socketpair()
-    for end in (ours, theirs):
+    near, far = socket.socketpair()
+    for end in (near, far):
         end.setblocking(False)
     pumps = [
-        asyncio.create_task(_inward(tunnel, theirs), name=f"from etcd {name}"),
-        asyncio.create_task(_outward(theirs, tunnel), name=f"to etcd {name}"),
+        asyncio.create_task(_inward(tunnel, far), name=f"from etcd {name}"),
+        asyncio.create_task(_outward(far, tunnel), name=f"to etcd {name}"),
     ]
-    channel = _SocketChannel(ours, tls, name)
+    channel = _SocketChannel(near, tls, name)
     try:
         yield EtcdClient(channel)
     finally:
@@ -126,13 +126,13 @@ async def etcd_over(tunnel: Tunnel, tls: ssl.SSLContext, name: str) -> AsyncIter
         for pump in pumps:
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
-        theirs.close()
+        far.close()
         if not channel.is_used:
-            ours.close()
+            near.close()
 
 
 async def _inward(tunnel: Tunnel, sock: socket.socket) -> None:
-    """What comes out of the tunnel; its end, for whatever reason, is the end of the socket."""
+    """Copy the tunnel's output to the socket, and shut the socket down when the tunnel is closed."""
     with contextlib.suppress(IronbellError, OSError):
         while data := await tunnel.receive():
             await asyncio.get_running_loop().sock_sendall(sock, data)

@@ -1,11 +1,11 @@
-"""The etcd of workload clusters, through their API servers: to port 2379 of a member's static pod.
+"""Connections to the etcd of workload clusters through their API servers: to port 2379 of a member's static Pod.
 
-We show a certificate that the cluster's etcd authority signs for us, and hold the member's to that authority; its name
-is not compared, for pods have no name that a certificate could hold. Ours is made once per authority and day.
-Where etcd is external there is nothing to be done for its members, and nobody asks.
+The client's certificate is signed by the cluster's etcd authority, which also verifies the member's; names are not
+compared, because a certificate cannot contain the name of a Pod. The client's certificate is created once per authority
+and day. External etcd is never connected to.
 
-Failure modes: `EtcdUnreachableError` names what is in the way: no connection to the cluster, no such pod, an authority
-that cannot sign, TLS.
+Failure modes: `EtcdUnreachableError` with the cause: no connection to the cluster, a missing Pod, an authority that
+cannot sign, TLS.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/{cluster,etcd_client_generator}.go.
 """
@@ -27,11 +27,13 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.ports import ETCD_PORT
 from ironbell.contract.clusters.secrets import Purpose, key_pair_of, secret_name
 from ironbell.contract.pki import KeyAlgorithm, KeyPair, Subject, create_signed_pair
+from ironbell.contract.system import Runtime
 from ironbell.kube.transport.tls_sources import client_context
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdUnreachableError
 from ironbell.workload.etcd_client import EtcdClient, etcd_over
+from ironbell.workload.following import WORKLOAD_ACCESS, workloads_of
 from ironbell.workload.link import Forwards
 
 DIAL_S: Final = 10.0
@@ -52,7 +54,7 @@ class ForwardedEtcd:
     """Connects to members; `connect` is an `EtcdConnect`."""
 
     def __init__(self, workloads: Workloads, api: Api, clock: Clock) -> None:
-        """`api` is the management cluster's, where the authorities are."""
+        """`api` is the management cluster's, which stores the authorities."""
         self._workloads = workloads
         self._api = api
         self._clock = clock
@@ -60,10 +62,10 @@ class ForwardedEtcd:
 
     @asynccontextmanager
     async def connect(self, cluster: ClusterKey, node: str) -> AsyncIterator[EtcdClient]:
-        """The member on a node, which has answered once.
+        """Connect to the member on a node, which has responded once.
 
         Raises:
-            EtcdUnreachableError: it cannot be reached.
+            EtcdUnreachableError: the member cannot be reached.
         """
         pod = f"etcd-{node}"
         async with AsyncExitStack() as stack:
@@ -72,12 +74,12 @@ class ForwardedEtcd:
                     tls = await self._context(cluster)
                     link = self._workloads.link(cluster)
                     if not isinstance(link, Forwards):
-                        raise EtcdUnreachableError("the connection to the cluster cannot reach ports of pods")
+                        raise EtcdUnreachableError("the connection to the cluster cannot forward ports of Pods")
                     tunnel = await stack.enter_async_context(link.forward(_NAMESPACE, pod, ETCD_PORT))
                     client = await stack.enter_async_context(etcd_over(tunnel, tls, pod))
                     await client.status()
             except TimeoutError as error:
-                raise EtcdUnreachableError(f"pod {_NAMESPACE}/{pod}: no answer within {DIAL_S:g} s") from error
+                raise EtcdUnreachableError(f"pod {_NAMESPACE}/{pod}: no response within {DIAL_S:g} s") from error
             except EtcdUnreachableError:
                 raise
             except IronbellError as error:
@@ -90,17 +92,17 @@ class ForwardedEtcd:
             secret = SECRET.decode(await self._api.get(SECRET.collection, cluster.namespace, name))
         except NotFound:
             where = f"{cluster.namespace}/{name}"
-            raise EtcdUnreachableError(f"Secret {where} with the authority of etcd is gone") from None
+            raise EtcdUnreachableError(f"Secret {where} with the authority of etcd does not exist") from None
         version, now = secret.metadata.resource_version, self._clock.now()
         kept = self._contexts.get(cluster)
         if kept is None or kept.version != version or kept.until < now:
-            self._contexts = {key: one for key, one in self._contexts.items() if one.until >= now}
-            tls = await asyncio.to_thread(_make_context, key_pair_of(secret), now)
+            self._contexts = {key: context for key, context in self._contexts.items() if context.until >= now}
+            tls = await asyncio.to_thread(_tls_context, key_pair_of(secret), now)
             kept = self._contexts[cluster] = _Kept(version, now + _KEPT, tls)
         return kept.tls
 
 
-def _make_context(authority: KeyPair, now: datetime) -> ssl.SSLContext:
+def _tls_context(authority: KeyPair, now: datetime) -> ssl.SSLContext:
     pair = create_signed_pair(authority, _CLIENT, KeyAlgorithm.ECDSA_P256, now, lifetime=_LIFETIME)
     tls = client_context(
         authority=authority.certificate, certificate=pair.certificate, key=pair.key, where="etcd's authority"
@@ -108,7 +110,12 @@ def _make_context(authority: KeyPair, now: datetime) -> ssl.SSLContext:
     tls.check_hostname = False
     tls.verify_mode = ssl.CERT_REQUIRED
     tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    # authorities of users need not be as RFC 5280 wants them, only what kubeadm and etcd take
+    # authorities of users need not follow RFC 5280: kubeadm and etcd accept others
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     tls.set_alpn_protocols(["h2"])
     return tls
+
+
+def forwarded_etcd(runtime: Runtime) -> ForwardedEtcd:
+    """Return access to the etcd members of workload clusters, through their API servers."""
+    return ForwardedEtcd(runtime.shared(workloads_of), runtime.own_api(WORKLOAD_ACCESS), runtime.clock)

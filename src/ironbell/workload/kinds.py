@@ -1,7 +1,7 @@
-"""Where objects of a kind live in a workload cluster, for manifests that name only apiVersion and kind.
+"""The collections of kinds in a workload cluster, for manifests that name only apiVersion and kind.
 
-Kubernetes' own kinds are known; others are found among the cluster's CustomResourceDefinitions. Kinds of aggregated
-API servers are not.
+Kubernetes' own kinds are built in; others are looked up in the cluster's CustomResourceDefinitions. Kinds of aggregated
+API servers are not supported.
 
 Source: kubernetes/api; kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/v1/types.go.
 """
@@ -38,11 +38,11 @@ _GROUPS: Final[Mapping[str, str]] = {
     "apiregistration.k8s.io": "!APIService",
     "resource.k8s.io": "ResourceClaim ResourceClaimTemplate !DeviceClass !ResourceSlice",
 }
-"""Kinds by group; an exclamation mark is before those that are in no namespace."""
+"""Kinds by group; cluster-scoped kinds have an exclamation mark."""
 
 
 class UnknownKindError(IronbellError):
-    """Nobody in the cluster serves such objects (yet)."""
+    """The cluster does not serve this kind (yet)."""
 
     reason = "UnknownKind"
     retry = Retry.BACKOFF
@@ -52,7 +52,7 @@ class UnknownKindError(IronbellError):
 
 
 def plural_of(kind: str) -> str:
-    """The plural of one of Kubernetes' own kinds."""
+    """Return the plural of one of Kubernetes' own kinds."""
     name = kind.lower()
     if name.endswith("s"):
         return name if name == "endpoints" else f"{name}es"
@@ -67,7 +67,7 @@ _OWN: Final[Mapping[tuple[str, str], bool]] = {
 
 
 def locate(api_version: str, kind: str, definitions: Iterable[Mapping[str, Any]] = ()) -> Collection:
-    """The collection of a kind.
+    """Return the collection of a kind.
 
     Args:
         api_version: such as `apps/v1`.
@@ -75,7 +75,7 @@ def locate(api_version: str, kind: str, definitions: Iterable[Mapping[str, Any]]
         definitions: the cluster's CustomResourceDefinitions, as plain data.
 
     Raises:
-        UnknownKindError: it is neither Kubernetes' own nor defined.
+        UnknownKindError: the kind is neither Kubernetes' own nor defined.
     """
     group, _, version = api_version.rpartition("/")
     if (group, kind) in _OWN:
@@ -89,5 +89,5 @@ def locate(api_version: str, kind: str, definitions: Iterable[Mapping[str, Any]]
 
 
 def is_own(api_version: str, kind: str) -> bool:
-    """Whether a kind is one of Kubernetes' own."""
+    """Return whether a kind is one of Kubernetes' own."""
     return (api_version.rpartition("/")[0], kind) in _OWN

@@ -1,7 +1,7 @@
-"""Links over HTTP, from kubeconfigs that stand in Secrets.
+"""Links over HTTP, from kubeconfigs in Secrets.
 
-Such a kubeconfig comes from whoever may write the Secret, not from who runs the controllers: it must hold all that it
-needs. One that names files or programs on the controllers' machine is refused.
+Such a kubeconfig is written by a user who may write the Secret, not by the operator of the controllers. It must be
+self-contained: one that names files or programs on the controllers' machine is rejected.
 
 Source: kubernetes-sigs/cluster-api: controllers/clustercache/cluster_accessor_client.go.
 """
@@ -44,18 +44,18 @@ class HttpLink:
 
 
 def http_link(cluster: Key, kubeconfig: bytes) -> HttpLink:
-    """The cluster's API as this kubeconfig says. A `Connect`.
+    """Open a link to the API that a kubeconfig describes. This is a `Connect`.
 
     Raises:
-        ConnectionConfigError: it cannot be used, or names files or programs.
+        ConnectionConfigError: the kubeconfig is not valid, or names files or programs.
     """
     where = f"Secret {'/'.join(cluster)}-kubeconfig"
     chosen = choose_from(kubeconfig, where=where)
-    _refuse_foreign(chosen, where)
+    _reject_external(chosen, where)
     return HttpLink(HttpApi(from_content(chosen)))
 
 
-def _refuse_foreign(chosen: Chosen, where: str) -> None:
+def _reject_external(chosen: Chosen, where: str) -> None:
     for section in (chosen.user, chosen.cluster):
         for name in _PROGRAMS:
             if section.fields.get(name):

@@ -1,4 +1,4 @@
-"""One way to reach one cluster's API: what `Workloads` needs of a transport."""
+"""A connection to a cluster's API: the transport that `Workloads` needs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ironbell.kube.decision import Key
 
 
 class Tunnel(Protocol):
-    """Bytes to and from a port of a pod."""
+    """A stream of bytes to and from a port of a Pod."""
 
     async def receive(self) -> bytes:
-        """The next bytes; empty when the other side has ended."""
+        """Return the next bytes; empty when the other side has closed the stream."""
         ...
 
     async def send(self, data: bytes) -> None: ...
@@ -22,15 +22,15 @@ class Tunnel(Protocol):
 
 @runtime_checkable
 class Forwards(Protocol):
-    """A link through which ports of pods can be reached."""
+    """A link that can forward ports of Pods."""
 
     def forward(self, namespace: str, pod: str, port: int) -> AbstractAsyncContextManager[Tunnel]:
-        """The way to a port, for as long as the block runs. Entering it raises an `ApiError` where there is none."""
+        """Forward a port for the duration of the block. Entering the block raises an `ApiError` if this fails."""
         ...
 
 
 class Link(Protocol):
-    """An open way to a cluster, as the identity of one kubeconfig."""
+    """An open connection to a cluster, with the identity of a kubeconfig."""
 
     @property
     def api(self) -> Api: ...
@@ -39,7 +39,7 @@ class Link(Protocol):
         """GET `/`.
 
         Raises:
-            ApiError: the API does not answer; `Unauthorized` or `Forbidden` if it does not know us any more.
+            ApiError: the API does not respond; `Unauthorized` or `Forbidden` if it no longer accepts the credentials.
         """
         ...
 
@@ -47,9 +47,9 @@ class Link(Protocol):
 
 
 Connect: TypeAlias = Callable[[Key, bytes], Link]
-"""The way to a cluster that a kubeconfig (the content of its Secret) describes; nothing is sent yet. Raises
-`ConnectionConfigError` for a kubeconfig that cannot be used."""
+"""Creates a link from a kubeconfig (the content of its Secret); nothing is sent yet. Raises `ConnectionConfigError` for
+a kubeconfig that is not valid."""
 
 ReadKubeconfig: TypeAlias = Callable[[Key], Awaitable[bytes]]
-"""The content of a cluster's kubeconfig Secret, read when it is used. Raises an `ApiError`, or `ConnectionConfigError`
-if the Secret holds none."""
+"""Reads the content of a cluster's kubeconfig Secret. Raises an `ApiError`, or `ConnectionConfigError` if the Secret
+has no kubeconfig."""

@@ -1,4 +1,4 @@
-"""Nodes of the machines' clusters, asked for and written to by the cluster's kubeconfig: seldom, and one at a time."""
+"""Rare reads and writes of single Nodes in workload clusters, with the cluster's kubeconfig."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ironbell.workload.kubeconfigs import http_link
 from ironbell.workload.link import Connect, Link
 from ironbell.workload.queries import NodeView, node_view
 
-TELL_NODE: Final = "tell-node"
+SET_PROVIDER_ID: Final = "tell-node"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNow(Query["NodeView | None"]):
-    """A node as its cluster shows it now; None if there is none of that name."""
+    """Query for the current state of a Node; None if it does not exist."""
 
     subject: ClassVar[str] = "the Node"
 
@@ -35,8 +35,8 @@ class NodeNow(Query["NodeView | None"]):
 
 
 @dataclass(frozen=True, slots=True)
-class TellNode:
-    """Give a Node that has none its provider ID, if it is still the Node that was seen. Nobody can change one."""
+class SetProviderId:
+    """Set the provider ID of a Node without one, if it is still the observed Node. A provider ID cannot be changed."""
 
     cluster: ClusterKey
     node: str
@@ -46,18 +46,18 @@ class TellNode:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The way to them; `api` is that of an identity that may read Secrets."""
+    """Connections to the clusters of Nodes; `api` is that of an identity that may read Secrets."""
 
     api: Api
     connect: Connect = http_link
 
     def resolvers(self) -> Resolvers:
-        """Who answers."""
-        return {NodeNow: self._answer}
+        """Return the resolvers of the queries."""
+        return {NodeNow: self._resolve}
 
     def performers(self) -> Performers:
-        """Who writes."""
-        return {TELL_NODE: self._tell}
+        """Return the performers of the effects."""
+        return {SET_PROVIDER_ID: self._set_provider_id}
 
     @asynccontextmanager
     async def _link(self, cluster: ClusterKey) -> AsyncIterator[Link]:
@@ -68,14 +68,14 @@ class Nodes:
         finally:
             await link.close()
 
-    async def _answer(self, asked: NodeNow) -> NodeView | None:
-        async with self._link(asked.cluster) as link:
-            node = await Client(link.api).find(NODE, "", asked.name)
+    async def _resolve(self, query: NodeNow) -> NodeView | None:
+        async with self._link(query.cluster) as link:
+            node = await Client(link.api).find(NODE, "", query.name)
         return node_view(node) if node is not None else None
 
-    async def _tell(self, arguments: TellNode) -> Sequence[Action]:
-        told = {"metadata": {"uid": arguments.uid}, "spec": {"providerID": arguments.provider_id}}
-        body = msgspec.json.encode(told)
+    async def _set_provider_id(self, arguments: SetProviderId) -> Sequence[Action]:
+        change = {"metadata": {"uid": arguments.uid}, "spec": {"providerID": arguments.provider_id}}
+        body = msgspec.json.encode(change)
         async with self._link(arguments.cluster) as link:
             try:
                 await link.api.patch(NODE.collection, "", arguments.node, body, patch_type=PatchType.MERGE)

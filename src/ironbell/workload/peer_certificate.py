@@ -1,6 +1,6 @@
-"""The certificate that a server shows, seen through a stream of bytes to it. It is looked at, not trusted.
+"""The certificate that a server presents, read through a stream of bytes to it. It is inspected, not trusted.
 
-Failure modes: `PeerCertificateError` when no TLS comes about.
+Failure modes: `PeerCertificateError` if the TLS handshake fails.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/workload_cluster.go (GetAPIServerCertificateExpiry).
 """
@@ -16,17 +16,17 @@ from ironbell.workload.link import Tunnel
 
 
 class PeerCertificateError(IronbellError):
-    """The other side shows no certificate."""
+    """The other side presents no certificate."""
 
     reason = "NoCertificateShown"
 
 
 async def peer_certificate(tunnel: Tunnel) -> x509.Certificate:
-    """The first certificate of the server at the other end. Cancellation point.
+    """Return the first certificate of the server at the other end. Cancellation point.
 
     Raises:
-        PeerCertificateError: it shows none.
-        IronbellError: what the stream says.
+        PeerCertificateError: the server presents no certificate.
+        IronbellError: the stream failed.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -42,11 +42,11 @@ async def peer_certificate(tunnel: Tunnel) -> x509.Certificate:
                 await tunnel.send(data)
             received = await tunnel.receive()
             if not received:
-                raise PeerCertificateError("the connection ended before TLS came about") from None
+                raise PeerCertificateError("the connection was closed during the TLS handshake") from None
             incoming.write(received)
         except ssl.SSLError as error:
             raise PeerCertificateError(f"TLS: {error.reason or error}") from error
-    shown = tls.getpeercert(binary_form=True)
-    if shown is None:
-        raise PeerCertificateError("the server shows no certificate")
-    return x509.load_der_x509_certificate(shown)
+    presented = tls.getpeercert(binary_form=True)
+    if presented is None:
+        raise PeerCertificateError("the server presents no certificate")
+    return x509.load_der_x509_certificate(presented)

@@ -1,9 +1,9 @@
-"""What controllers can ask about a workload cluster, to be used with `Need`.
+"""Queries of controllers about a workload cluster, to be used with `Need`.
 
-All of these are answered from memory, from a watch on the cluster's nodes, and pushed: where a controller has the
-`feed` of `Workloads`, a need may have a long `max_age_s` (an hour, say) and its key still comes back on every change.
+All of them are resolved from memory, from a watch on the cluster's nodes, and pushed: if a controller has the `feed` of
+`Workloads`, a need may have a long `max_age_s` (such as an hour), and its key is still reconciled on every change.
 
-A question about nodes fails with `NotConnected` while there is no connection; a fact's last good value stays readable.
+A query for nodes fails with `NotConnected` while there is no connection; a fact's last good value stays readable.
 `Connection` never fails.
 
 Source: kubernetes-sigs/cluster-api: controllers/clustercache/cluster_cache.go.
@@ -21,32 +21,32 @@ from ironbell.kube.decision import Query
 from ironbell.workload.clusterkey import ClusterKey
 
 PUSHED_S: Final = 3600.0
-"""How old an answer may be that is pushed when it changes: both for a `Need` and for reading it."""
+"""Maximum age of a result that is pushed when it changes: both for a `Need` and for reading it."""
 _NO_INFO = NodeSystemInfo()
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """How the connection to one workload cluster stands."""
+    """The state of the connection to a workload cluster."""
 
     connected: bool
     since: datetime | None = None
-    """When it was connected, or lost; None if it never was either."""
+    """Time of the last connection or loss; None if it was never connected."""
     last_probe_success: datetime | None = None
-    """When the API last answered a probe. While `healthy`, look at that instead: successes are not pushed."""
+    """Time of the last successful probe. Successes are not pushed: use `healthy` for the current state."""
     consecutive_failures: int = 0
     error: str = ""
-    """Why the last attempt to connect, or the last probe, failed."""
+    """Error of the last attempt to connect, or of the last probe."""
     restored: datetime | None = None
-    """When it last came back after it had been lost; None if this process never lost it."""
+    """Time of the last connection after a loss; None if this process never lost the connection."""
 
     @property
     def healthy(self) -> bool:
-        """Whether the API answered when it was last asked."""
+        """Return whether the last probe of the API succeeded."""
         return self.connected and not self.consecutive_failures
 
     def silent_for(self, now: datetime) -> timedelta | None:
-        """For how long the API has not answered; zero while `healthy`, None if it never did."""
+        """Return how long the API has not responded; zero while `healthy`, None if it never did."""
         if self.healthy:
             return timedelta()
         return None if self.last_probe_success is None else now - self.last_probe_success
@@ -54,9 +54,9 @@ class ConnectionState:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node of a workload cluster, as it was last seen.
+    """The last observed state of a node of a workload cluster.
 
-    `resource_version` may be behind: that a kubelet said the same once more is not pushed.
+    `resource_version` may be stale, because heartbeats of kubelets are not pushed.
     """
 
     name: str
@@ -74,12 +74,12 @@ class NodeView:
     creation_timestamp: str = ""
 
     def condition(self, type_: str) -> NodeCondition | None:
-        """One of its conditions."""
+        """Return a condition of the node."""
         return next((condition for condition in self.conditions if condition.type == type_), None)
 
 
 def node_view(node: Node) -> NodeView:
-    """A node as controllers see it."""
+    """Return the view of a node for controllers."""
     meta, spec, status = node.metadata, node.spec, node.status
     return NodeView(
         name=meta.name,
@@ -100,7 +100,7 @@ def node_view(node: Node) -> NodeView:
 
 @dataclass(frozen=True, slots=True)
 class Connection(Query[ConnectionState]):
-    """How the connection to a cluster stands."""
+    """Query for the state of the connection to a cluster."""
 
     subject: ClassVar[str] = "the connection to the cluster"
 
@@ -109,7 +109,7 @@ class Connection(Query[ConnectionState]):
 
 @dataclass(frozen=True, slots=True)
 class NodeByProviderId(Query[tuple[NodeView, ...]]):
-    """The nodes with this provider ID, by name: one, if all is well."""
+    """Query for the nodes with a provider ID, by name; normally there is one."""
 
     subject: ClassVar[str] = "the Node with the provider ID"
 
@@ -119,7 +119,7 @@ class NodeByProviderId(Query[tuple[NodeView, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class NodeByName(Query["NodeView | None"]):
-    """The node of this name."""
+    """Query for the node of a name."""
 
     subject: ClassVar[str] = "the Node"
 
@@ -129,7 +129,7 @@ class NodeByName(Query["NodeView | None"]):
 
 @dataclass(frozen=True, slots=True)
 class AllNodes(Query[tuple[NodeView, ...]]):
-    """All nodes, by name. Comes back on every change of any node: for who needs them all only."""
+    """Query for all nodes, by name. It is outdated by every change of any node: use it only if all are needed."""
 
     subject: ClassVar[str] = "the list of Nodes"
 

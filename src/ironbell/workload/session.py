@@ -1,11 +1,11 @@
-"""One cluster's connection: connects, probes, watches its nodes, reconnects. One task, which nothing else waits for.
+"""The connection to a cluster: a task that connects, probes, watches the nodes and reconnects.
 
-A cluster that does not answer is tried again after a second, and then after twice as long each time, up to half a
-minute; a nudge begins that anew. One that has never answered, and of which nothing says that it could by now, is tried
-every half minute, or more seldom if it is one of very many. Between attempts its link is kept, so that one costs a
-connection and nothing else: the kubeconfig is read again when there is another revision of it, or when it was refused.
+A cluster that does not respond is retried after a second, and then after twice as long each time, up to half a minute;
+a nudge restarts this. A cluster that has never responded, without a sign that it has started, is retried every half
+minute, or less often if there are very many. The link is kept between attempts, so that an attempt costs only a
+connection: the kubeconfig is read again when it has a new revision, or when it was rejected.
 
-Failure modes: none ends it but cancellation. What goes wrong is in `state`, and told once in the log.
+Failure modes: only cancellation ends the task. Errors are in `state`, and are logged once.
 
 Source: kubernetes-sigs/cluster-api: controllers/clustercache/cluster_accessor.go.
 """
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
+from prometheus_client import Counter, Gauge
 
 from ironbell.api.client import Api, ApiError, Forbidden, Unauthorized, Unavailable
 from ironbell.api.core.node import NODE, Node
@@ -30,7 +31,6 @@ from ironbell.kube.cache.store import Store
 from ironbell.kube.manager.backoff import Backoff
 from ironbell.kube.reconciler import Index
 from ironbell.kube.transport.tokens import ConnectionConfigError
-from ironbell.workload import metrics
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.limits import BoundedApi, Bounds
 from ironbell.workload.link import Connect, Link, ReadKubeconfig
@@ -42,51 +42,60 @@ BY_PROVIDER_ID: Index[Node] = Index(
 )
 
 log = structlog.get_logger()
+# No label names a cluster: the number of series does not grow with the fleet.
+followed_clusters = Gauge("ironbell_workload_clusters", "Workload clusters that have to be connected to.")
+connected_clusters = Gauge("ironbell_workload_connected", "Workload clusters that are connected.")
+probes = Counter("ironbell_workload_probes", "Probes of workload clusters by their result.", ["status"])
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How connections are held."""
+    """Settings of connections."""
 
     bounds: Bounds = field(default_factory=Bounds)
     probe_every_s: float = 10.0
     probe_timeout_s: float = 5.0
     failures: int = 5
-    """After how many failed probes in a row a connection is given up."""
+    """Number of consecutive failed probes after which a connection is lost."""
     probes_per_s: float = 25.0
-    """Of all clusters together, as long as they are well: of very many each is probed more seldom. One that does not
-    answer is given up after the same time nonetheless."""
+    """Maximum rate of probes of all healthy clusters: if there are very many, each is probed less often. The time until
+    the connection to an unresponsive cluster is lost stays the same."""
     retry: Backoff = field(default_factory=lambda: Backoff(1.0, 30.0))
-    """Between attempts to connect. Half of the first lies between two attempts however often a cluster is nudged."""
+    """Delays between attempts to connect. Half of the first delay is the minimum, even if a cluster is nudged often."""
     first_attempts_per_s: float = 10.0
-    """To connect to clusters that have never answered, of all of these together: of very many, each that has failed
-    often is tried more seldom. It is nudged when a server of its control plane is ready."""
+    """Maximum rate of attempts to connect to clusters that have never responded: if there are very many, those that
+    have failed often are tried less often. A cluster is nudged when a server of its control plane is ready."""
     attempts_at_once: int = 32
-    """To connect to any cluster; those that have failed least go first."""
+    """Maximum number of parallel attempts to connect; clusters with the fewest failures are tried first."""
     attempt_patience_s: float = 0.5
-    """After how long an attempt that gets no answer holds up no other any more. It still has its time."""
+    """Time after which an attempt without a response no longer blocks others. It continues until its own timeout."""
 
 
 _MANY: Final = 30
-"""Failures after which the time between attempts does not grow any more."""
+"""Number of failures after which the delay between attempts no longer grows."""
 
 
 def until_probe_s(settings: Settings, *, clusters: int, healthy: bool) -> float:
-    """How long to wait for the next probe of one of so many clusters."""
+    """Return the delay until the next probe of a cluster, for this number of clusters."""
     every_s, failures = settings.probe_every_s, settings.failures
     well_s = max(every_s, min(clusters / settings.probes_per_s, (failures - 1) * every_s))
     return well_s if healthy else (failures * every_s - well_s) / max(1, failures - 1)
 
 
 def until_attempt_s(settings: Settings, delay_s: float, *, silent: int) -> float:
-    """How long to wait for the next attempt to connect to one of so many clusters that have never answered, where it
-    would be `delay_s`."""
+    """Return the delay until the next attempt to connect to a cluster that has never responded.
+
+    Args:
+        settings: the settings.
+        delay_s: the delay if there were few such clusters.
+        silent: the number of clusters that have never responded.
+    """
     share = delay_s / settings.retry.cap_s
     return delay_s if share < 0.5 else max(delay_s, silent / settings.first_attempts_per_s * share)
 
 
 class Session:
-    """The connection to one cluster; `run` holds it."""
+    """The connection to a cluster; `run` maintains it."""
 
     def __init__(
         self,
@@ -105,15 +114,15 @@ class Session:
     ) -> None:
         """
         Args:
-            turns: those of all clusters, to begin an attempt.
-            clusters: how many there are.
-            state_changed: called when the connection comes or goes, and when its health changes.
-            nodes_changed: called when all nodes have been read, and when they are not known any more.
-            node_changed: called for every change of one node, with its old and new state.
+            turns: limits the parallel attempts of all clusters.
+            clusters: returns the number of clusters.
+            state_changed: called when the connection is opened or lost, and when its health changes.
+            nodes_changed: called when all nodes have been read, and when they are no longer known.
+            node_changed: called for every change of a node, with its old and new state.
         """
-        self.state = ConnectionState(connected=False, error="no attempt to connect has been made yet")
+        self.state = ConnectionState(connected=False, error="no connection has been attempted yet")
         self.nodes: Store[Node] | None = None
-        """The cluster's nodes; None while there is no connection, or they have not all been read."""
+        """The cluster's nodes; None without a connection, or until all have been read."""
         self.api: Api | None = None
         self.link: Link | None = None
         self._cluster = cluster
@@ -131,18 +140,18 @@ class Session:
         self._wake = asyncio.Event()
         self._renew = False
         self._failures = 0
-        """Attempts in a row that came to nothing, since the last nudge."""
+        """Consecutive failed attempts since the last nudge."""
         self._kept: Link | None = None
-        """The way to a cluster that has not answered on it yet."""
+        """The link that is kept between attempts."""
         self._is_silent = False
-        """Whether it runs, and has never answered."""
+        """Whether the session runs, and the cluster has never responded."""
         self._is_awaited = False
-        """Whether something has said that it may answer."""
+        """Whether there was a sign that the cluster may respond."""
         self._broke = False
-        """Whether there was a connection that failed, and none since."""
+        """Whether a connection was lost, and none was opened since."""
 
     def use(self, revision: str) -> None:
-        """There is this revision of the kubeconfig; a connection by another one is renewed at once."""
+        """Use a revision of the kubeconfig; a connection with another one is renewed at once."""
         if revision == self._revision:
             return
         self._revision = revision
@@ -151,35 +160,35 @@ class Session:
         self._wake.set()
 
     def nudge(self) -> None:
-        """The cluster may have come up just now: try at once, and often again. Nothing if it is known to be well."""
+        """Try to connect at once, and often afterwards; nothing if the cluster is healthy."""
         self._is_awaited = True
         if not self.state.healthy:
             self._failures = 0
             self._wake.set()
 
-    def look(self) -> None:
-        """A step toward a cluster that answers: try at once, but not more often than before."""
+    def try_once(self) -> None:
+        """Try to connect at once, without more attempts afterwards."""
         if not self.state.healthy:
             self._wake.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Maintain the connection until cancelled."""
         self._is_silent = True
         self._turns.silent += 1
         try:
             while True:
                 await self._once()
         finally:
-            self._has_answered()
+            self._leave_silence()
             await self._drop()
 
-    def _has_answered(self) -> None:
+    def _leave_silence(self) -> None:
         if self._is_silent:
             self._is_silent = False
             self._turns.silent -= 1
 
     async def _once(self) -> None:
-        """One attempt, the connection that comes of it, and the time until the next attempt."""
+        """Make an attempt, maintain the resulting connection, and wait until the next attempt."""
         began_s = asyncio.get_running_loop().time()
         renewed, self._renew = self._renew, False
         self._wake.clear()
@@ -195,10 +204,10 @@ class Session:
             self._lost(Unavailable(f"the kubeconfig cannot be read: {error.message}"))
             self._failures += 1
         except Exception:
-            # The boundary of a cluster: a defect stays with the one that met it.
-            log.exception("connection met a defect", namespace=self._cluster.namespace, name=self._cluster.name)
+            # The boundary of a cluster: a defect affects only this cluster.
+            log.exception("connection failed unexpectedly", namespace=self._cluster.namespace, name=self._cluster.name)
             await self._drop()
-            self._lost(Unavailable("the connection met a defect; see the log of the controllers"))
+            self._lost(Unavailable("the connection failed unexpectedly; see the log of the controllers"))
             self._failures += 1
         if self._failures and not self._renew:
             is_early = self._is_silent and not self._is_awaited
@@ -209,24 +218,24 @@ class Session:
             await self._until(began_s + self._settings.retry.base_s / 2)
 
     async def _until_renewed(self) -> None:
-        """There is nothing to try with: until there is another kubeconfig."""
+        """Wait for another kubeconfig, because the current one cannot be used."""
         while not self._renew:
             await self._wake.wait()
             self._wake.clear()
 
     async def _until(self, time_s: float) -> None:
-        """Until then, whoever nudges, but not longer than until there is another kubeconfig."""
+        """Wait until a time, despite nudges, or until there is another kubeconfig."""
         while not self._renew and (left_s := time_s - asyncio.get_running_loop().time()) > 0:
             await self._pause(left_s)
 
     async def _attempt(self) -> bool:
-        """Connect, and hold the connection until it is lost; whether there was one that lasted."""
+        """Connect, and maintain the connection until it is lost; return whether it lasted for a while."""
         async with self._turns.turn(self._failures):
             link = await self._linked()
             error = await self._probe(link)
         if error is not None:
             if not isinstance(error, Unavailable):
-                await self._drop()  # whoever answers that may answer better to the kubeconfig that is there now
+                await self._drop()  # the current kubeconfig may be accepted
             self._lost(error)
             return False
         try:
@@ -257,22 +266,24 @@ class Session:
 
     @contextmanager
     def _open(self, link: Link) -> Iterator[Informer[Node]]:
-        self._has_answered()
+        self._leave_silence()
         now = self._clock.now()
         self.link = link
-        self.api = BoundedApi(link.api, self._settings.bounds, name=str(self._cluster), refused=self._refused)
+        self.api = BoundedApi(
+            link.api, self._settings.bounds, name=str(self._cluster), rejected=self._credentials_rejected
+        )
         restored, self._broke = now if self._broke else self.state.restored, False
         self.state = ConnectionState(connected=True, since=now, last_probe_success=now, restored=restored)
         informer = Informer(self.api, NODE, randomness=self._randomness)
         informer.store.declare(BY_PROVIDER_ID)
         informer.add_handler(lambda old, new: self._node_changed(self._cluster, old, new))
-        metrics.connected.inc()
+        connected_clusters.inc()
         log.info("connected to cluster", namespace=self._cluster.namespace, name=self._cluster.name)
         self._state_changed(self._cluster)
         try:
             yield informer
         finally:
-            metrics.connected.dec()
+            connected_clusters.dec()
             self.api = self.nodes = self.link = None
             self._nodes_changed(self._cluster)
 
@@ -282,10 +293,10 @@ class Session:
         self._nodes_changed(self._cluster)
 
     async def _hold(self, link: Link) -> IronbellError:
-        """Probe until the connection is lost; why."""
+        """Probe until the connection is lost, and return the reason."""
         first = True
         while True:
-            # the first one somewhere within the time, so that clusters which were connected together are not probed so
+            # the first probe at a random time, so that clusters that were connected together are probed separately
             share = self._randomness.fraction() if first else 1.0
             first = False
             pause_s = until_probe_s(self._settings, clusters=self._clusters(), healthy=self.state.healthy)
@@ -293,7 +304,7 @@ class Session:
             if self._renew:
                 return Unavailable("the kubeconfig was replaced")
             error = await self._probe(link)
-            self._note(error)
+            self._record_probe(error)
             if error is not None and (
                 self.state.consecutive_failures >= self._settings.failures
                 or isinstance(error, Unauthorized | Forbidden)
@@ -301,21 +312,21 @@ class Session:
                 return error
 
     async def _probe(self, link: Link) -> ApiError | None:
-        """What is wrong."""
+        """Probe the cluster; return the error, or None."""
         timeout_s = self._settings.probe_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
                 await link.probe()
         except ApiError as error:
-            metrics.probes.labels("error").inc()
+            probes.labels("error").inc()
             return error
         except TimeoutError:
-            metrics.probes.labels("error").inc()
-            return Unavailable(f"no answer within {timeout_s:g} s")
-        metrics.probes.labels("success").inc()
+            probes.labels("error").inc()
+            return Unavailable(f"no response within {timeout_s:g} s")
+        probes.labels("success").inc()
         return None
 
-    def _note(self, error: ApiError | None) -> None:
+    def _record_probe(self, error: ApiError | None) -> None:
         was_healthy = self.state.healthy
         if error is None:
             self.state = replace(self.state, last_probe_success=self._clock.now(), consecutive_failures=0, error="")
@@ -326,28 +337,28 @@ class Session:
             self._state_changed(self._cluster)
 
     def _lost(self, error: IronbellError) -> None:
-        """There is no connection (any more)."""
-        before = self.state
-        self._broke |= before.last_probe_success is not None and not (before.connected and self._renew)
+        """Record that there is no connection."""
+        previous = self.state
+        self._broke |= previous.last_probe_success is not None and not (previous.connected and self._renew)
         self.state = ConnectionState(
             connected=False,
-            since=self._clock.now() if before.connected else before.since,
-            last_probe_success=before.last_probe_success,
-            consecutive_failures=before.consecutive_failures + (not before.connected),
+            since=self._clock.now() if previous.connected else previous.since,
+            last_probe_success=previous.last_probe_success,
+            consecutive_failures=previous.consecutive_failures + (not previous.connected),
             error=error.message,
-            restored=before.restored,
+            restored=previous.restored,
         )
-        if before.connected or before.error != error.message:
+        if previous.connected or previous.error != error.message:
             where = {"namespace": self._cluster.namespace, "name": self._cluster.name}
             log.info("no connection to cluster", **where, cause=error.message)
             self._state_changed(self._cluster)
 
-    def _refused(self) -> None:
-        """Some request was: look at once whether all are."""
+    def _credentials_rejected(self) -> None:
+        """Probe at once, because a request was rejected."""
         self._wake.set()
 
     async def _pause(self, seconds: float) -> None:
-        """Until then, or until something is to be done at once."""
+        """Wait for a time, or until woken."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

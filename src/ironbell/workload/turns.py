@@ -1,8 +1,8 @@
-"""Who may try to connect now: a bounded number at a time over all clusters.
+"""Turns to connect: they limit the number of parallel attempts over all clusters.
 
-A dead cluster takes its turn as any other. So that it holds up nobody, its turn ends after a short while even though it
-is still being tried, and whoever has failed least goes first: a cluster that has just been added, lost or nudged does
-not stand behind those that have been silent for long.
+A dead cluster gets turns like any other. So that it does not block others, its turn ends after a short while although
+the attempt continues, and the clusters with the fewest failures come first: a cluster that has just been added, lost or
+nudged does not wait for those that have been silent for long.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from contextlib import asynccontextmanager
 
 
 class Turns:
-    """Turns to try; one event loop's."""
+    """Turns to connect, within one event loop."""
 
     def __init__(self, at_once: int, patience_s: float) -> None:
         """
         Args:
-            at_once: how many have a turn at the same time.
-            patience_s: how long one may keep it.
+            at_once: maximum number of turns at the same time.
+            patience_s: maximum duration of a turn.
         """
         self.silent = 0
-        """Clusters that have never answered."""
+        """Number of clusters that have never responded."""
         self._free = at_once
         self._patience_s = patience_s
         self._count = 0
@@ -31,41 +31,41 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, failures: int) -> AsyncIterator[None]:
-        """Around one attempt, after this many failed ones in a row. Waits before the block, never ends it."""
-        await self._take(failures)
-        give_back = self._giver()
-        timer = asyncio.get_running_loop().call_later(self._patience_s, give_back)
+        """Hold a turn for an attempt after a number of consecutive failures. Waits only before the block."""
+        await self._acquire(failures)
+        release = self._releaser()
+        timer = asyncio.get_running_loop().call_later(self._patience_s, release)
         try:
             yield
         finally:
             timer.cancel()
-            give_back()
+            release()
 
-    async def _take(self, failures: int) -> None:
+    async def _acquire(self, failures: int) -> None:
         if self._free:
             self._free -= 1
             return
         self._count += 1
-        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (failures, self._count, mine))
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (failures, self._count, turn))
         try:
-            await mine
+            await turn
         except asyncio.CancelledError:
-            if mine.done() and not mine.cancelled():
-                self._pass_on()  # it was given to us just now
+            if turn.done() and not turn.cancelled():
+                self._pass_on()  # the turn was passed to this attempt just now
             raise
 
-    def _giver(self) -> Callable[[], None]:
-        """Gives one turn back, once however often it is called."""
-        given = False
+    def _releaser(self) -> Callable[[], None]:
+        """Return a function that releases the turn; further calls do nothing."""
+        is_released = False
 
-        def give_back() -> None:
-            nonlocal given
-            if not given:
-                given = True
+        def release() -> None:
+            nonlocal is_released
+            if not is_released:
+                is_released = True
                 self._pass_on()
 
-        return give_back
+        return release
 
     def _pass_on(self) -> None:
         while self._waiting:

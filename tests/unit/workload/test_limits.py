@@ -33,7 +33,7 @@ class Refusing(MemoryApi):
 
 
 def bounded(api: MemoryApi, **bounds: float) -> BoundedApi:
-    return BoundedApi(api, Bounds(**bounds), name="n/one", refused=lambda: None)  # type: ignore[arg-type]
+    return BoundedApi(api, Bounds(**bounds), name="n/one", rejected=lambda: None)  # type: ignore[arg-type]
 
 
 async def ask(api: BoundedApi) -> bytes:
@@ -53,7 +53,7 @@ async def test_a_burst_passes_at_once_and_then_so_many_per_second() -> None:
 
 async def test_a_request_ends_after_its_time() -> None:
     loop = asyncio.get_running_loop()
-    with pytest.raises(Unavailable, match="cluster n/one did not answer within 10 s"):
+    with pytest.raises(Unavailable, match="cluster n/one did not respond within 10 s"):
         await ask(bounded(Slow()))
     assert loop.time() == 10
 
@@ -66,7 +66,7 @@ async def test_when_all_places_are_stuck_further_requests_are_refused_at_once() 
     await asyncio.sleep(0.5)
     assert api.asked == 2
     await asyncio.sleep(1)
-    with pytest.raises(Unavailable, match="cluster n/one answers slowly: 2 requests wait already"):
+    with pytest.raises(Unavailable, match="cluster n/one responds slowly: 2 requests are already waiting"):
         await ask(few)
     assert loop.time() == 1.5
     api.go.set()
@@ -76,7 +76,7 @@ async def test_when_all_places_are_stuck_further_requests_are_refused_at_once() 
 
 async def test_a_refusal_for_who_asks_is_told() -> None:
     told: list[bool] = []
-    api = BoundedApi(Refusing(), Bounds(), name="n/one", refused=lambda: told.append(True))
+    api = BoundedApi(Refusing(), Bounds(), name="n/one", rejected=lambda: told.append(True))
     with pytest.raises(Unauthorized):
         await ask(api)
     assert told == [True]

@@ -13,10 +13,9 @@ from ironbell.api.core.node import NODE
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.decision import Query
 from ironbell.kube.testing.clock import LoopClock
-from ironbell.workload.access import NotConnected, Workloads
+from ironbell.workload.access import NotConnected, Workloads, resolvers
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.queries import AllNodes, Connection, NodeByName, NodeByProviderId
-from ironbell.workload.resolvers import resolvers
 from ironbell.workload.session import Settings, until_attempt_s, until_probe_s
 from support.workloads import FakeCluster, FakeClusters
 
@@ -148,9 +147,9 @@ async def test_five_failed_probes_end_a_connection_and_it_comes_back(site: Site)
     assert not state.healthy
     await site.until(Connection(ONE), lambda state: not state.connected)
     assert 5 * 5 + 4 * 10 <= now() - began_s <= 5 * 5 + 5 * 10
-    assert site.workloads.state(ONE).error == "no answer within 5 s"
+    assert site.workloads.state(ONE).error == "no response within 5 s"
     assert site.workloads.state(ONE).silent_for(LoopClock().now()) is not None
-    with pytest.raises(NotConnected, match="no answer within 5 s"):
+    with pytest.raises(NotConnected, match="no response within 5 s"):
         await site.ask(NodeByName(ONE, "a"))
     site.one.hangs = False
     await site.until(Connection(ONE), lambda state: state.healthy)
@@ -287,11 +286,11 @@ async def test_a_cluster_that_cannot_be_there_yet_is_tried_seldom_and_at_each_st
     await asyncio.sleep(14)
     assert site.one.probes == 1
     for step in range(2, 5):
-        site.workloads.look(ONE.key)
+        site.workloads.try_once(ONE.key)
         await asyncio.sleep(7)
         assert site.one.probes == step
     site.one.broken = None
-    site.workloads.look(ONE.key)
+    site.workloads.try_once(ONE.key)
     began_s = now()
     await site.until(Connection(ONE), lambda state: state.healthy)
     assert now() == began_s

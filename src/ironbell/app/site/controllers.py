@@ -19,7 +19,7 @@ from ironbell.base.randomness import Randomness
 from ironbell.contract.access import PolicyRule, PolicyRules, may, policy_rules
 from ironbell.contract.system import DEFAULT_SETTINGS, Runtime, Settings
 from ironbell.kube.manager.manager import Manager
-from ironbell.workload.shared import WORKLOAD_ACCESS
+from ironbell.workload.following import WORKLOAD_ACCESS
 
 
 def rules_by_controller(without: Collection[str] = ()) -> dict[str, PolicyRules]:

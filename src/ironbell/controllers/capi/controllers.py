@@ -48,9 +48,8 @@ from ironbell.controllers.capi.topology.variables.compiled import VariableSchema
 from ironbell.controllers.capi.topology.variables.values import Schemas
 from ironbell.kube.cache.feeds import spaced
 from ironbell.kube.manager.controller import Controller
-from ironbell.workload.access import Workloads
-from ironbell.workload.resolvers import resolvers
-from ironbell.workload.shared import workloads_of
+from ironbell.workload.access import Workloads, resolvers
+from ironbell.workload.following import workloads_of
 
 _PROVIDERS: Final = ("infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io")
 

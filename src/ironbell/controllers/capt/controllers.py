@@ -31,12 +31,11 @@ from ironbell.provisioner.image_index import image_resolvers
 from ironbell.provisioner.lifecycle.due import WipeDueReconciler
 from ironbell.provisioner.performers import performers
 from ironbell.provisioner.settings import InstallSettings
-from ironbell.workload.access import Workloads
+from ironbell.workload.access import Workloads, resolvers
+from ironbell.workload.following import workloads_of
 from ironbell.workload.kubeconfigs import http_link
 from ironbell.workload.link import Connect
 from ironbell.workload.nodes import Nodes
-from ironbell.workload.resolvers import resolvers
-from ironbell.workload.shared import workloads_of
 
 CLUSTER_NAME: Final = "capt-cluster"
 MACHINE_NAME: Final = "capt-machine"

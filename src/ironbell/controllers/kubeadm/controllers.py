@@ -22,9 +22,10 @@ from ironbell.controllers.kubeadm.controlplane.workload.performers import Operat
 from ironbell.controllers.kubeadm.controlplane.workload.resolvers import EtcdAccess, Inspector
 from ironbell.kube.manager.controller import Controller
 from ironbell.workload.access import Workloads
+from ironbell.workload.access import resolvers as workload_resolvers
 from ironbell.workload.etcd import EtcdConnect
-from ironbell.workload.resolvers import resolvers as workload_resolvers
-from ironbell.workload.shared import forwarded_etcd, workloads_of
+from ironbell.workload.etcd_forward import forwarded_etcd
+from ironbell.workload.following import workloads_of
 
 _INFRASTRUCTURE: Final = "infrastructure.cluster.x-k8s.io"
 BOOTSTRAP: Final = Permissions(

@@ -32,7 +32,7 @@ from ironbell.kube.decision import Effect, Fact, MergePatch, Need, Query, patch
 from ironbell.kube.reconciler import Cache
 from ironbell.provisioner.lifecycle.host import Draft, NodeFact, NodeQuery, NodeWish, Step
 from ironbell.provisioner.lifecycle.names import INSTALLED, provider_id
-from ironbell.workload.nodes import TELL_NODE, NodeNow, TellNode
+from ironbell.workload.nodes import SET_PROVIDER_ID, NodeNow, SetProviderId
 from ironbell.workload.queries import PUSHED_S, NodeByName, NodeByProviderId, NodeView
 
 GRACE_S: Final = 60.0
@@ -128,10 +128,10 @@ def identify(draft: Draft, node: NodeWish, hardware: Hardware) -> Step:
     for query, fact in draft.state.namesakes:
         view = fact.value if fact.error is None else None
         if view is not None and _is_its(view, hardware):
-            arguments = TellNode(query.cluster, view.name, view.uid, provider_id(hardware))
+            arguments = SetProviderId(query.cluster, view.name, view.uid, provider_id(hardware))
             message = f"Node {view.name} is given spec.providerID {arguments.provider_id}: its kubelet was started"
             event = draft.owner.event("NodeIdentified", f"{message} without one")
-            return draft.goes_on(Effect(TELL_NODE, arguments, outdates=(query,)), event, needs=needs)
+            return draft.goes_on(Effect(SET_PROVIDER_ID, arguments, outdates=(query,)), event, needs=needs)
     return draft.goes_on(needs=needs)
 
 

@@ -15,7 +15,7 @@ from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA
 from ironbell.provisioner.lifecycle.nodes import GRACE_S
 from ironbell.workload.clusterkey import ClusterKey
-from ironbell.workload.nodes import TELL_NODE, NodeNow, TellNode
+from ironbell.workload.nodes import SET_PROVIDER_ID, NodeNow, SetProviderId
 from ironbell.workload.queries import NodeView
 from support.captscene import MACHINES, Engine, add_machine, give, hardware, scene
 
@@ -26,8 +26,8 @@ class Cluster:
     def __init__(self, world: World, **node: Any) -> None:
         self.nodes: dict[str, NodeView] = {}
         self.asked: list[str] = []
-        self.told: list[TellNode] = []
-        world.performers = {GIVE_USER_DATA: give, TELL_NODE: self.tell}
+        self.told: list[SetProviderId] = []
+        world.performers = {GIVE_USER_DATA: give, SET_PROVIDER_ID: self.tell}
         world.resolvers = {**world.resolvers, NodeNow: self.answer}
         interface = hardware(world).spec.interfaces[0].dhcp
         assert interface is not None
@@ -41,7 +41,7 @@ class Cluster:
         self.asked.append(asked.name)
         return self.nodes.get(asked.name)
 
-    def tell(self, _world: World, arguments: TellNode) -> list[Any]:
+    def tell(self, _world: World, arguments: SetProviderId) -> list[Any]:
         self.told.append(arguments)
         self.nodes[arguments.node] = replace(self.nodes[arguments.node], provider_id=arguments.provider_id)
         return []
@@ -58,7 +58,7 @@ def installed(**node: Any) -> tuple[World, Cluster]:
 def test_the_node_of_the_servers_name_and_address_is_told_its_provider_id(name: str) -> None:
     world, cluster = installed(name=name)
     world.settle(MACHINES, horizon_s=GRACE_S + 5)
-    assert cluster.told == [TellNode(ClusterKey("default", "prod", "uid-1"), name, "n", "tinkerbell://default/s0")]
+    assert cluster.told == [SetProviderId(ClusterKey("default", "prod", "uid-1"), name, "n", "tinkerbell://default/s0")]
 
 
 def test_a_host_name_with_a_domain_is_found_with_and_without_it() -> None:
