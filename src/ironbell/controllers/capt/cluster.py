@@ -28,7 +28,6 @@ from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.contract.clusters.paused import is_externally_managed, is_paused, paused_condition
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import owner_reference, refers_to
-from ironbell.controllers.capt.conditions import READY, new_condition, with_all
 from ironbell.controllers.capt.domains import (
     BY_FAILURE_DOMAIN_LABEL,
     BY_LABEL_NAME,
@@ -41,6 +40,7 @@ from ironbell.controllers.capt.domains import (
     has_moved,
     is_claimed_or_released,
 )
+from ironbell.controllers.capt.status import READY, new_condition, with_all
 from ironbell.kube import finalizers, patches
 from ironbell.kube.decision import DONE, Action, Decision, Key, do, patch, wait
 from ironbell.kube.reconciler import Cache, Declaration, Watch, by_label, read_by

@@ -32,10 +32,9 @@ from ironbell.base.labels import SelectorError
 from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.servers.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.servers.racks import INSTALLS_PER_RACK
-from ironbell.controllers.capt.conditions import OWNER_REMEDIATED
 from ironbell.controllers.capt.host import LIFECYCLE, OWNERS, cluster_key, node_wish, owner_text, template_of, wish
 from ironbell.controllers.capt.observed import MACHINES_OF, Observed, gather
-from ironbell.controllers.capt.status import decision, status_change
+from ironbell.controllers.capt.status import OWNER_REMEDIATED, decision, status_change
 from ironbell.controllers.capt.templates import template_for
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Decision, Fields, Key, MergePatch, Waiting, wait

@@ -35,7 +35,9 @@ from ironbell.contract.clusters.bootstrap_failure import CONDITION as BOOTSTRAP_
 from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.servers.claim import HELD
 from ironbell.contract.servers.racks import INSTALLS_PER_RACK
-from ironbell.controllers.capt.conditions import (
+from ironbell.controllers.capt.host import OWNERS
+from ironbell.controllers.capt.remediation_observed import INDEXES, WATCHES, Observed, gather
+from ironbell.controllers.capt.status import (
     HEALTH_CHECK_SUCCEEDED,
     OWNER_REMEDIATED,
     READY,
@@ -43,8 +45,6 @@ from ironbell.controllers.capt.conditions import (
     request_remediation,
     with_all,
 )
-from ironbell.controllers.capt.host import OWNERS
-from ironbell.controllers.capt.remediation_observed import INDEXES, WATCHES, Observed, gather
 from ironbell.kube import patches
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import DONE, Action, Decision, Key, create, delete, do, emit, patch

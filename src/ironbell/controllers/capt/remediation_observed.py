@@ -19,8 +19,8 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.clusters.paused import PAUSED
-from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.host import LIFECYCLE
+from ironbell.controllers.capt.status import READY
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting

@@ -35,7 +35,7 @@ from ironbell.controllers.kubeadm.config.effects import (
     KeepToken,
     Render,
 )
-from ironbell.controllers.kubeadm.config.rendering.discovery import discovery_patch
+from ironbell.controllers.kubeadm.config.rendering.files import discovery_patch
 from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf, TokenState
 from ironbell.kube.decision import Action, Create, Fields, create, patch

@@ -1,4 +1,4 @@
-"""Files and users of a KubeadmConfig, with the contents of the Secrets that they refer to.
+"""Files, users and discovery of a KubeadmConfig, with the contents of the Secrets that they refer to.
 
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/{kubeadmconfig_controller,template}.go.
 """
@@ -15,9 +15,10 @@ from ironbell.codec import gotemplate, goyaml
 from ironbell.codec.gotemplate.builtins import BUILTINS
 from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.codec.gotemplate.meter import metered
+from ironbell.contract import pki
 from ironbell.contract.clusters.versions import parse_version
 from ironbell.controllers.kubeadm.config.rendering.kubeadm import Spec
-from ironbell.controllers.kubeadm.config.rendering.userdata import Part, WriteFile
+from ironbell.controllers.kubeadm.config.rendering.userdata import Part, Role, WriteFile
 from ironbell.kube.decision import Fields
 
 TEMPLATE: Final = "Template"
@@ -195,3 +196,60 @@ def decoded(data: Mapping[str, str], secret: str) -> dict[str, bytes]:
         return {key: base64.b64decode(value, validate=True) for key, value in data.items()}
     except binascii.Error:
         raise FileError(f"Secret {secret} holds a value that is not valid base64") from None
+
+
+def discovery_patch(spec: Spec, role: Role, endpoint: str, authority: bytes, token: str) -> Fields:
+    """Return the patch that completes a spec's discovery, by token or kubeconfig; empty if it is complete.
+
+    Fields that the user has set are kept. The others are written into the spec, as upstream does, so that they are
+    visible, and stay the same when data are rendered again.
+
+    Args:
+        spec: the current spec.
+        role: the machine's role.
+        endpoint: `host:port` of the control plane.
+        authority: the cluster's certificates, in PEM.
+        token: the token for a spec without one; a pool's new token replaces the old one.
+
+    Raises:
+        PkiError: the certificates cannot be read.
+    """
+    join: Spec = spec.get("joinConfiguration", {})
+    discovery: Spec = join.get("discovery", {})
+    change: Fields = {}
+    file = _file(discovery.get("file", {}), endpoint, authority)
+    if file is not None:
+        if file:
+            change["discovery"] = {"file": {"kubeConfig": {"cluster": file}}}
+    elif missing := _token(discovery.get("bootstrapToken", {}), endpoint, authority, token):
+        change["discovery"] = {"bootstrapToken": missing}
+    if role is Role.CONTROL_PLANE and join.get("controlPlane") is None:
+        change["controlPlane"] = {}
+    return {"spec": {"joinConfiguration": change}} if change else {}
+
+
+def _file(file: Spec, endpoint: str, authority: bytes) -> Fields | None:
+    """Return the missing fields of a kubeconfig; None if the discovery is not by file."""
+    if not file:
+        return None
+    kubeconfig: Spec = file.get("kubeConfig", {})
+    if not kubeconfig:
+        return {}
+    cluster: Spec = kubeconfig.get("cluster", {})
+    missing: Fields = {}
+    if not cluster.get("server"):
+        missing["server"] = f"https://{endpoint}"
+    if not cluster.get("certificateAuthorityData"):
+        missing["certificateAuthorityData"] = base64.b64encode(authority).decode()
+    return missing
+
+
+def _token(given: Spec, endpoint: str, authority: bytes, token: str) -> Fields:
+    missing: Fields = {}
+    if not given.get("caCertHashes"):
+        missing["caCertHashes"] = pki.certificate_hashes(authority)
+    if not given.get("apiServerEndpoint"):
+        missing["apiServerEndpoint"] = endpoint
+    if token and given.get("token") != token:
+        missing["token"] = token
+    return missing

@@ -13,6 +13,7 @@ etcd_client_generator}.go.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
@@ -20,11 +21,13 @@ from itertools import chain
 from typing import Any, Final
 
 import msgspec
+from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from ironbell.api.client import Api, ApiError, ListOptions, NotFound, Selector
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.kind import Collection
+from ironbell.base.errors import IronbellError
 from ironbell.contract.clusters.kubeconfig import client_certificate_ends
 from ironbell.contract.clusters.secrets import VALUE, Purpose, secret_name, value_of
 from ironbell.controllers.kubeadm.controlplane.names import (
@@ -51,8 +54,7 @@ from ironbell.kube.reconciler import Resolvers
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Etcd, EtcdConnect, EtcdError, EtcdUnreachableError, MemberStatus
-from ironbell.workload.link import Forwards
-from ironbell.workload.peer_certificate import PeerCertificateError, peer_certificate
+from ironbell.workload.link import Forwards, Tunnel
 
 KUBE_SYSTEM: Final = "kube-system"
 CONFIG_MAPS: Final = Collection("", "v1", "configmaps", True)
@@ -265,3 +267,40 @@ async def _pod(api: Api, node: str, component: str) -> PodAnswer:
     )
     conditions = tuple((condition.type, condition.status) for condition in status.conditions)
     return PodAnswer(node, component, PodView(status.phase, conditions, containers))
+
+
+class PeerCertificateError(IronbellError):
+    """The other side presents no certificate."""
+
+    reason = "NoCertificateShown"
+
+
+async def peer_certificate(tunnel: Tunnel) -> x509.Certificate:
+    """Return the certificate that the server at the other end presents, for inspection only. Cancellation point.
+
+    Raises:
+        PeerCertificateError: the server presents no certificate.
+        IronbellError: the stream failed.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing)
+    while True:
+        try:
+            tls.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            if data := outgoing.read():
+                await tunnel.send(data)
+            received = await tunnel.receive()
+            if not received:
+                raise PeerCertificateError("the connection was closed during the TLS handshake") from None
+            incoming.write(received)
+        except ssl.SSLError as error:
+            raise PeerCertificateError(f"TLS: {error.reason or error}") from error
+    presented = tls.getpeercert(binary_form=True)
+    if presented is None:
+        raise PeerCertificateError("the server presents no certificate")
+    return x509.load_der_x509_certificate(presented)
