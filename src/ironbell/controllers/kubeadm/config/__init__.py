@@ -1,1 +1,1 @@
-"""KubeadmConfig: what a machine runs at its first boot to become a node."""
+"""KubeadmConfig: the bootstrap data that turn a machine into a node at its first boot."""

@@ -1,1 +1,1 @@
-"""KubeadmControlPlane: the Machines of a control plane that kubeadm makes, one by one, and their etcd."""
+"""KubeadmControlPlane: the Machines of a control plane, which are created, upgraded and deleted one at a time."""

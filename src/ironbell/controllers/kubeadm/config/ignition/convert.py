@@ -43,7 +43,7 @@ _FACTORS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text; left out when it is empty, unless it is `kept`."""
+    """A string; left out if it is empty, unless it is `kept`."""
 
     kept: bool = False
 
@@ -57,7 +57,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A switch; one that is off is left out, unless it is `kept`."""
+    """A boolean; left out if it is false, unless it is `kept`."""
 
     kept: bool = False
 

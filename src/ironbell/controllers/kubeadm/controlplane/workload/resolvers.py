@@ -105,7 +105,7 @@ class Inspector:
     """Queries workload clusters."""
 
     def __init__(self, api: Api, workloads: Workloads, etcd: EtcdAccess) -> None:
-        """`api` is the management cluster's: kubeconfigs are read from it."""
+        """`api` is the management cluster's, which stores the kubeconfigs."""
         self._api = api
         self._workloads = workloads
         self._etcd = etcd
