@@ -111,5 +111,5 @@ def test_takes_a_static_network_and_sets_its_clock(osie: Path, tmp_path: Path) -
 def test_says_what_is_missing_instead_of_opening_a_shell(osie: Path, tmp_path: Path) -> None:
     with booted(osie, tmp_path, arguments="hw_addr=02:00:00:00:00:99") as machine:
         shown = machine.until("waiting for a network interface with MAC 02:00:00:00:00:99")
-        assert f"interfaces here: eth0 {MAC}" in machine.until("interfaces here: eth0")
+        assert f"interfaces present: eth0 {MAC}" in machine.until("interfaces present: eth0")
         assert "/ #" not in shown

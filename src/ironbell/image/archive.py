@@ -1,6 +1,6 @@
 """Builds a root archive: a plain Debian as a compressed tar, for installations that partition disks themselves.
 
-What is in it are Debian's packages as they install, nothing of ours: a kernel, systemd with its network and resolver,
+It holds Debian's packages as they install, and nothing of ours: a kernel, systemd with its network and resolver,
 cloud-init, and GRUB's files for both firmwares. Templates unpack it (`archive2disk`), add packages, and make it start
 (`grub2disk`).
 
@@ -22,7 +22,6 @@ from ironbell.image import compress, contents
 from ironbell.image import manifest as manifests
 from ironbell.image.build import manifest_path
 from ironbell.image.debian import BuildError, Sources, Tree, bootstrap, require_root, require_tools, run
-from ironbell.image.output import check_file
 
 PACKAGES: Final = (
     "ca-certificates", "cloud-init", "dbus", "e2fsprogs", "grub-efi-amd64-bin", "grub-pc-bin", "grub2-common",
@@ -42,7 +41,7 @@ _LEFT_OUT: Final = (
 
 @dataclass(frozen=True)
 class Options:
-    """What to build. `kernel` is `cloud` or `server`."""
+    """Options of a build. `kernel` is `cloud` or `server`."""
 
     output: Path
     compression: str = "zst"
@@ -52,14 +51,14 @@ class Options:
 
 
 def build(options: Options, sources: Sources, *, progress: Callable[[str], None]) -> tuple[manifests.Manifest, bool]:
-    """Make the archive; the second value says whether anything was built.
+    """Build the archive and return its manifest, and whether anything was built.
 
     Raises:
-        BuildError: names what is missing or wrong here.
+        BuildError: the message names what this host lacks, or the wrong option.
     """
     if options.kernel not in contents.KERNEL_PACKAGES:
         raise BuildError(f"--kernel {options.kernel}: must be one of {', '.join(contents.KERNEL_PACKAGES)}")
-    check_file(options.output, manifest_path(options.output))
+    manifests.check_file(options.output, manifest_path(options.output))
     words = [options.compression, options.kernel, *options.extra_packages, sources.suite, sources.text]
     digest = manifests.digest_inputs([*words, manifests.digest_file(Path(__file__))], folders=[])
     earlier = manifests.load(manifest_path(options.output))
@@ -78,9 +77,9 @@ def _build(
 ) -> manifests.Manifest:
     tree, tar = scratch / "tree", scratch / "root.tar"
     progress(f"installing packages of {sources.suite}")
-    wanted = (contents.KERNEL_PACKAGES[options.kernel], *PACKAGES, *options.extra_packages)
-    packages = bootstrap(Tree(target=tree, architecture="amd64", packages=wanted, variant="apt"), sources)
-    _make_anew_on_each_machine(tree)
+    names = (contents.KERNEL_PACKAGES[options.kernel], *PACKAGES, *options.extra_packages)
+    packages = bootstrap(Tree(target=tree, architecture="amd64", packages=names, variant="apt"), sources)
+    _remove_identity(tree)
     progress(f"packing {counted(len(packages), 'package')} ({options.compression})")
     left_out = [f"--exclude={name}" for name in _LEFT_OUT]
     run(["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", *left_out, "-C", str(tree), "-cf", str(tar), "."])
@@ -91,7 +90,7 @@ def _build(
     temporary.write_text(f"{artefact.sha256}  {artefact.name}\n")
     temporary.replace(options.output.with_name(options.output.name + ".sha256"))
     (kernel,) = sorted((tree / "boot").glob("vmlinuz-*"))
-    made = manifests.Manifest(
+    manifest = manifests.Manifest(
         kind="archive",
         architecture="amd64",
         suite=sources.suite,
@@ -101,12 +100,12 @@ def _build(
         artefacts=[artefact],
         packages=manifests.package_entries(packages),
     )
-    manifests.store(made, manifest_path(options.output))
-    return made
+    manifests.store(manifest, manifest_path(options.output))
+    return manifest
 
 
-def _make_anew_on_each_machine(tree: Path) -> None:
-    """Remove what came from this host, and what every machine has of its own."""
+def _remove_identity(tree: Path) -> None:
+    """Remove what came from this host, and what differs between machines."""
     (tree / "etc/machine-id").write_text("")
     (tree / "etc/hostname").write_text("localhost\n")
     for name in ("etc/resolv.conf", "etc/apt/sources.list", "etc/apt/sources.list.d/0000sources.list"):

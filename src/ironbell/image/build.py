@@ -4,8 +4,8 @@ Steps: mmdebstrap installs the packages; our few files, a boot menu and an initr
 differ between machines is removed; the tree becomes a disk (`disk`); the disk is compressed. No container engine and
 no loop device is needed, only root.
 
-What an installation still has to write: `/etc/cloud/cloud.cfg.d/10_tinkerbell.cfg` on partition 3 with the metadata
-service's address. The root file system grows to its disk at the first boot.
+The template of an installation still has to write `/etc/cloud/cloud.cfg.d/10_tinkerbell.cfg` on partition 3 with the
+metadata service's address. The root file system grows to its disk at the first boot.
 
 Failure modes: `BuildError`; an unfinished build leaves an earlier one untouched.
 """
@@ -22,15 +22,14 @@ from ironbell.image import compress, contents, disk
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, Sources, Tree, bootstrap, require_root, require_tools, run
 from ironbell.image.kubernetes import node as nodes
-from ironbell.image.output import check_file
-from ironbell.image.system import configure, make_loaders
+from ironbell.image.system import build_loaders, configure
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to build. `size_mib` 0 means as small as the content allows; `kernel` is `cloud` or `server`."""
+    """Options of a build. `size_mib` 0 means as small as the content allows; `kernel` is `cloud` or `server`."""
 
     output: Path
     size_mib: int = 0
@@ -39,16 +38,16 @@ class Options:
     extra_packages: tuple[str, ...] = ()
     only_if_changed: bool = False
     node: nodes.Node | None = None
-    """What makes the machine a Kubernetes node; None for a plain system."""
+    """Kubernetes node that the image becomes; None for a plain system."""
 
 
 def manifest_path(output: Path) -> Path:
-    """Where the manifest of an image lies."""
+    """Path of an image's manifest."""
     return output.with_name(output.name + ".json")
 
 
 def inputs(options: Options, sources: Sources) -> str:
-    """Digest of all of ours that shapes the build."""
+    """Digest of all inputs of ours that shape the build."""
     own = Path(__file__).parent
     words = [
         str(options.size_mib), options.compression, options.kernel, *options.extra_packages, sources.suite,
@@ -62,14 +61,14 @@ def inputs(options: Options, sources: Sources) -> str:
 
 
 def build(options: Options, sources: Sources, *, progress: Progress) -> tuple[manifests.Manifest, bool]:
-    """Make the image; the second value says whether anything was built.
+    """Build the image and return its manifest, and whether anything was built.
 
     Raises:
-        BuildError: names what is missing or wrong here.
+        BuildError: the message names what this host lacks, or the wrong option.
     """
     if options.kernel not in contents.KERNEL_PACKAGES:
         raise BuildError(f"--kernel {options.kernel}: must be one of {', '.join(contents.KERNEL_PACKAGES)}")
-    check_file(options.output, manifest_path(options.output))
+    manifests.check_file(options.output, manifest_path(options.output))
     digest = inputs(options, sources)
     earlier = manifests.load(manifest_path(options.output))
     if (
@@ -85,19 +84,23 @@ def build(options: Options, sources: Sources, *, progress: Progress) -> tuple[ma
     )
     options.output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ironbell-image-") as scratch:
-        made = _build(options, sources, scratch=Path(scratch), digest=digest, progress=progress)
-    return made, True
+        return _build(options, sources, scratch=Path(scratch), digest=digest, progress=progress), True
 
 
 def _build(options: Options, sources: Sources, *, scratch: Path, digest: str, progress: Progress) -> manifests.Manifest:
     tree, image = scratch / "tree", scratch / "disk.raw"
     progress(f"installing packages of {sources.suite}")
     node = options.node
-    of_node = node.packages() if node is not None else ()
+    node_packages = node.packages() if node is not None else ()
     request = Tree(
         target=tree,
         architecture="amd64",
-        packages=(contents.KERNEL_PACKAGES[options.kernel], *contents.PACKAGES, *of_node, *options.extra_packages),
+        packages=(
+            contents.KERNEL_PACKAGES[options.kernel],
+            *contents.PACKAGES,
+            *node_packages,
+            *options.extra_packages,
+        ),
         variant="apt",
         options=_dpkg_options(),
     )
@@ -107,7 +110,7 @@ def _build(options: Options, sources: Sources, *, scratch: Path, digest: str, pr
     images = nodes.install(node, tree, scratch=scratch, progress=progress) if node is not None else ()
     progress("configuring the system")
     kernel = configure(tree, is_virtual=options.kernel == "cloud", root_id=disk.layout(1, seed=digest).root_id)
-    loaders = make_loaders(tree, scratch=scratch, root_id=disk.layout(1, seed=digest).root_id)
+    loaders = build_loaders(tree, scratch=scratch, root_id=disk.layout(1, seed=digest).root_id)
     used_mib = _used_mib(tree)
     shape = disk.layout(_root_mib(used_mib, options), seed=digest)
     progress(f"writing a disk of {shape.size / 1e6:.0f} MB with {used_mib} MiB in use")
@@ -120,10 +123,10 @@ def _build(options: Options, sources: Sources, *, scratch: Path, digest: str, pr
     compress.write(image, temporary, options.compression)
     temporary.replace(options.output)
     artefact = manifests.describe(options.output)
-    # A new file and never the old one with other content: somebody may have linked to it.
+    # A new file rather than new content in the old one: other files may be hard links to it.
     temporary.write_text(f"{artefact.sha256}  {artefact.name}\n")
     temporary.replace(options.output.with_name(options.output.name + ".sha256"))
-    made = manifests.Manifest(
+    manifest = manifests.Manifest(
         kind="image",
         architecture="amd64",
         suite=sources.suite,
@@ -135,8 +138,8 @@ def _build(options: Options, sources: Sources, *, scratch: Path, digest: str, pr
         kubernetes=str(node.release) if node is not None else "",
         container_images=list(images),
     )
-    manifests.store(made, manifest_path(options.output))
-    return made
+    manifests.store(manifest, manifest_path(options.output))
+    return manifest
 
 
 def _dpkg_options() -> tuple[str, ...]:
@@ -150,10 +153,10 @@ def _used_mib(tree: Path) -> int:
 
 
 def _root_mib(used_mib: int, options: Options) -> int:
-    """The root file system's size: asked for, or the content with room for inodes, journal and a first boot.
+    """The root file system's size: the requested one, or the content with room for inodes, journal and a first boot.
 
     Raises:
-        BuildError: the size asked for is too small.
+        BuildError: the requested size is too small.
     """
     least = math.ceil(used_mib * 1.06) + 64
     if options.size_mib == 0:

@@ -22,7 +22,7 @@ def write(source: Path, target: Path, form: str) -> None:
     """Compress one file into another, which is removed if that does not succeed; `none` copies and keeps holes.
 
     Raises:
-        BuildError: no such format.
+        BuildError: the format is not known.
     """
     try:
         _write(source, target, form)

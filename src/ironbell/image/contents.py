@@ -1,4 +1,4 @@
-"""What the disk image is made of: packages, services that stay off, files that are left out. Only data."""
+"""Contents of the disk image: packages, services that stay off, files that are left out. Only data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INITRAMFS_MODULES = (
     "ext4",
 )  # fmt: skip
 
-# Timers and services that only cost time on a machine that is installed afresh and replaced rather than tended.
+# Timers and services that only cost time on a machine that is replaced rather than maintained.
 MASKED_UNITS = (
     "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "e2scrub_reap.service",
     "man-db.timer", "systemd-pcrphase.service", "systemd-pcrphase-initrd.service", "systemd-pcrphase-sysinit.service",
@@ -32,7 +32,7 @@ EXCLUDED_PATHS = (
 )  # fmt: skip
 INCLUDED_PATHS = ("/usr/share/doc/*/copyright",)
 
-# Emptied or removed at the end: caches, and what must be new on every machine.
+# Emptied or removed last: caches, and what must differ between machines.
 REMOVED = (
     "etc/cloud/cloud.cfg.d/90_dpkg.cfg", "etc/hostname", "etc/resolv.conf", "etc/apt/sources.list.d/0000sources.list",
     "etc/apt/apt.conf.d/99mmdebstrap", "var/lib/cloud", "var/lib/systemd/random-seed", "var/lib/dbus/machine-id",

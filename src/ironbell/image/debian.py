@@ -1,7 +1,7 @@
 """Debian file trees without a container engine: the host's own package sources and mmdebstrap.
 
-Used by the in-memory OS builder and the disk image builder. Packages come from wherever the host's apt gets its own,
-so that a mirror, a snapshot or a proxy configured there holds here too, and no address is written down.
+Used by the in-memory OS builder and the disk image builder. Packages come from the sources of the host's apt, so that
+a mirror, a snapshot or a proxy configured there is used here too, and no address is repeated.
 
 Failure modes: no root, no mmdebstrap, no Debian sources for this release, or apt itself failing; each is a
 `BuildError` that names the remedy.
@@ -51,7 +51,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where Debian packages come from: a release's code name, and deb822 or one-line entries as apt reads them."""
+    """Source of Debian packages: a release's code name, and deb822 or one-line entries as apt reads them."""
 
     suite: str
     text: str
@@ -60,7 +60,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What mmdebstrap is asked for. `variant` is mmdebstrap's; `extract` runs no package's scripts."""
+    """Input of mmdebstrap. `variant` is mmdebstrap's; `extract` runs no package's scripts."""
 
     target: Path
     architecture: str
@@ -71,10 +71,10 @@ class Tree:
 
 
 def require_tools(tools: Iterable[str], *, packages: str) -> None:
-    """Check that programs are there before an hour is spent.
+    """Check that programs are installed before an hour is spent.
 
     Raises:
-        BuildError: one is missing; names the Debian packages that bring it.
+        BuildError: a program is missing; the message names the Debian packages that have it.
     """
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
@@ -82,7 +82,7 @@ def require_tools(tools: Iterable[str], *, packages: str) -> None:
 
 
 def require_root() -> None:
-    """Packages are unpacked with their owners and device nodes, so only root can.
+    """Check that this process is root: packages are unpacked with their owners and device nodes.
 
     Raises:
         BuildError: this process is not root.
@@ -92,10 +92,10 @@ def require_root() -> None:
 
 
 def run(command: Sequence[str], *, stdin: str = "", cwd: Path | None = None, is_isolated: bool = False) -> str:
-    """Run a program to its end and give its standard output; `is_isolated` for one that mounts, see `_isolation`.
+    """Run a program until it ends and return its standard output; `is_isolated` for one that mounts, see `_isolation`.
 
     Raises:
-        BuildError: it failed; carries the last lines it printed.
+        BuildError: the program failed; the message has the last lines that it printed.
     """
     started = [*(_isolation() if is_isolated else ()), *command]
     status, printed, problems = _ran(started, stdin=stdin, cwd=cwd)
@@ -106,8 +106,11 @@ def run(command: Sequence[str], *, stdin: str = "", cwd: Path | None = None, is_
 
 
 def _ran(command: Sequence[str], *, stdin: str, cwd: Path | None) -> tuple[int, str, str]:
-    """Status and output of a program. An interruption kills it with all that it started, and is passed on after the
-    last of them has ended: whoever removes the files next must not meet one that still writes."""
+    """Run a program; return its status and output.
+
+    An interruption kills it with all that it started, and is raised after the last of them has ended, so that a caller
+    which removes the files never meets a process that still writes.
+    """
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
     with subprocess.Popen(
         command, cwd=cwd, env=environment, text=True, process_group=0,
@@ -118,17 +121,17 @@ def _ran(command: Sequence[str], *, stdin: str, cwd: Path | None) -> tuple[int, 
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()  # until the last of them has let go of the pipes
+            process.communicate()  # until the last of them has closed the pipes
             raise
         return process.returncode, printed, problems
 
 
 def _isolation() -> tuple[str, ...]:
-    """What starts a program in mount and process namespaces of its own.
+    """The command that starts a program in mount and process namespaces of its own.
 
     mmdebstrap mounts the host's /sys into the tree. Here the mounts end with it, so that removing the tree never
-    reaches the host's files, such as the firmware's variables. Its processes end with the first of them, and that with
-    us, however we end. Empty where namespaces cannot be made: then nothing can be mounted either.
+    reaches the host's files, such as the firmware's variables. Its processes end with the first of them, and that ends
+    with us, however we end. Empty where namespaces are not available: then nothing can be mounted either.
     """
     probe = subprocess.run([*_ISOLATION, "true"], capture_output=True, check=False)
     return _ISOLATION if probe.returncode == 0 else ()
@@ -138,13 +141,13 @@ def host_sources(root: Path = Path("/")) -> Sources:
     """The host's own package sources, without those that are not the distribution's.
 
     Raises:
-        BuildError: the host is no Debian, or has no source for its own release.
+        BuildError: the host is not a Debian, or has no source for its own release.
     """
     release = _os_release(root / "etc/os-release")
     suite = release.get("VERSION_CODENAME", "")
     if release.get("ID") != "debian" or not suite:
         raise BuildError(
-            f"this host is {release.get('PRETTY_NAME', 'unknown')}: the builders take the packages of a Debian host; "
+            f"this host is {release.get('PRETTY_NAME', 'unknown')}: the builders need the packages of a Debian host; "
             "give --suite and --sources FILE (apt entries of a Debian release) to build from elsewhere"
         )
     entries = [entry for text in _source_files(root) for entry in select_entries(text, suite)]
@@ -154,7 +157,7 @@ def host_sources(root: Path = Path("/")) -> Sources:
 
 
 def file_sources(path: Path, suite: str) -> Sources:
-    """Package sources that a person gave.
+    """Package sources from a file of the user.
 
     Raises:
         BuildError: the file cannot be read.
@@ -169,10 +172,10 @@ def file_sources(path: Path, suite: str) -> Sources:
 
 
 def chosen_sources(path: Path | None, suite: str) -> Sources:
-    """Package sources as a person chose them on the command line; the host's own where nothing was chosen.
+    """Package sources as chosen on the command line; the host's own where nothing was chosen.
 
     Raises:
-        BuildError: only one of file and release was given, or the sources cannot be had.
+        BuildError: only one of file and release is set, or the sources are not available.
     """
     if (path is None) != (suite == ""):
         raise BuildError("--suite and --sources belong together: give both, or neither for the host's own")
@@ -182,8 +185,8 @@ def chosen_sources(path: Path | None, suite: str) -> Sources:
 def select_entries(text: str, suite: str) -> list[str]:
     """The entries of one apt source file that belong to a release of Debian.
 
-    One-line entries and deb822 stanzas both come out as one-line entries, because mmdebstrap takes one file and the
-    two forms do not mix. Entries of other vendors name other suites and fall out.
+    One-line entries and deb822 stanzas both come out as one-line entries, because mmdebstrap takes one file and the two
+    forms do not mix. Entries of other vendors name other suites and are dropped.
     """
     if re.search(r"(?im)^types\s*:", text):
         return [line for stanza in re.split(r"\n\s*\n", text) for line in _one_lines(_fields(stanza), suite)]
@@ -192,7 +195,7 @@ def select_entries(text: str, suite: str) -> list[str]:
 
 
 def bootstrap(tree: Tree, sources: Sources) -> list[Package]:
-    """Make a file tree from Debian packages and say which.
+    """Create a file tree from Debian packages and return the packages in it.
 
     Raises:
         BuildError: mmdebstrap failed.
@@ -226,12 +229,12 @@ def _packages(tree: Tree, archive_names: Path) -> list[Package]:
 
 def parse_archive_names(listing: str) -> list[Package]:
     """Packages by the names of their archives, `name_version_architecture.deb` with `:` written as `%3a`."""
-    found = set()
+    packages = set()
     for line in listing.splitlines():
         parts = line.strip().removesuffix(".deb").split("_")
         if len(parts) == 3:
-            found.add((parts[0], parts[1].replace("%3a", ":"), parts[2]))
-    return [Package(*parts) for parts in sorted(found)]
+            packages.add((parts[0], parts[1].replace("%3a", ":"), parts[2]))
+    return [Package(*parts) for parts in sorted(packages)]
 
 
 def _os_release(path: Path) -> dict[str, str]:

@@ -45,7 +45,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything lies, and the identities that are derived from the build's inputs."""
+    """Partitions of the disk, and the identities that are derived from the build's inputs."""
 
     size: int
     esp: Partition
@@ -72,7 +72,7 @@ def layout(root_mib: int, *, seed: str) -> Layout:
 
 
 def partition(image: Path, shape: Layout) -> None:
-    """Make the sparse file and its partition table."""
+    """Create the sparse file and its partition table."""
     with image.open("wb") as stream:
         stream.truncate(shape.size)
     lines = ["label: gpt", f"label-id: {shape.disk_id}", "unit: sectors"]
@@ -86,7 +86,7 @@ def partition(image: Path, shape: Layout) -> None:
 
 
 def write_root(image: Path, shape: Layout, tree: Path) -> None:
-    """Make the root file system with a tree's content. Its features are those that GRUB 2.06 can read."""
+    """Create the root file system with a tree's content. Its features are those that GRUB 2.06 can read."""
     options = f"offset={shape.root.offset},lazy_itable_init=0,lazy_journal_init=0,nodiscard,root_owner=0:0"
     run([
         "mke2fs", "-q", "-F", "-t", "ext4", "-L", "root", "-U", shape.root_id, "-m", "1", "-i", "8192",
@@ -96,7 +96,7 @@ def write_root(image: Path, shape: Layout, tree: Path) -> None:
 
 
 def write_esp(image: Path, shape: Layout, loader: Path) -> None:
-    """Make the EFI system partition with one loader at the path that firmware tries on any disk."""
+    """Create the EFI system partition with one loader at the path that firmware tries on any disk."""
     esp = image.with_suffix(".esp")
     with esp.open("wb") as stream:
         stream.truncate(shape.esp.size)
@@ -124,7 +124,7 @@ def write_bios_loader(image: Path, shape: Layout, *, boot: bytes, core: bytes) -
 
 
 def boot_sector(boot: bytes, *, core_sector: int) -> bytes:
-    """GRUB's `boot.img` told where the core image begins; a hard disk is assumed, as its installer does."""
+    """GRUB's `boot.img` with the sector of the core image; assumes a hard disk, as GRUB's installer does."""
     patched = bytearray(boot)
     struct.pack_into("<Q", patched, _BOOT_KERNEL_SECTOR, core_sector)
     patched[_BOOT_DRIVE_CHECK : _BOOT_DRIVE_CHECK + 2] = _NO_OPERATION_TWICE
@@ -132,7 +132,7 @@ def boot_sector(boot: bytes, *, core_sector: int) -> bytes:
 
 
 def core_image(core: bytes, *, first_sector: int) -> bytes:
-    """GRUB's core image, whose first sector is told where the others are."""
+    """GRUB's core image, with the position of its other sectors patched into the first one."""
     patched = bytearray(core + b"\0" * (-len(core) % SECTOR))
     count = len(patched) // SECTOR - 1
     at = SECTOR - _DISKBOOT_BLOCK_LIST.size

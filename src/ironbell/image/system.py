@@ -34,7 +34,7 @@ configfile ($root)/boot/grub/grub.cfg
 
 @dataclass(frozen=True)
 class Loaders:
-    """Boot loaders made for one disk: the EFI program's path, and the two parts for BIOS."""
+    """Boot loaders built for one disk: the EFI program's path, and the two parts for BIOS."""
 
     efi: Path
     boot: bytes
@@ -42,7 +42,7 @@ class Loaders:
 
 
 def configure(tree: Path, *, is_virtual: bool, root_id: str) -> str:
-    """Make the tree a system that boots from a file system with this id; gives the kernel's version."""
+    """Turn the tree into a system that boots from a file system with this id; return the kernel's version."""
     shutil.copytree(_OVERLAY, tree, dirs_exist_ok=True)
     (tree / "etc/fstab").write_text(f"UUID={root_id} / ext4 defaults,errors=remount-ro,x-systemd.growfs 0 1\n")
     (tree / "etc/default/locale").write_text("LANG=C.UTF-8\n")
@@ -68,19 +68,16 @@ def without_modules(settings: str, names: tuple[str, ...]) -> str:
     return "".join(line for line in lines if line.strip().removeprefix("- ") not in names)
 
 
-def make_loaders(tree: Path, *, scratch: Path, root_id: str) -> Loaders:
-    """Make both boot loaders with the tree's own GRUB."""
+def build_loaders(tree: Path, *, scratch: Path, root_id: str) -> Loaders:
+    """Build both boot loaders with the tree's own GRUB."""
     work = tree / "boot/loaders"
     work.mkdir()
     (work / "early.cfg").write_text(_EFI_CONFIGURATION.format(root_id=root_id))
-    make = ["chroot", str(tree), "grub-mkimage"]
-    run(
-        [*make, "-O", "i386-pc", "-p", "(,gpt3)/boot/grub", "-o", "/boot/loaders/core.img", *contents.BIOS_GRUB_MODULES]
-    )
-    run([
-        *make, "-O", "x86_64-efi", "-p", "/boot/grub", "-c", "/boot/loaders/early.cfg", "-o", "/boot/loaders/boot.efi",
-        *contents.EFI_GRUB_MODULES,
-    ])  # fmt: skip
+    mkimage = ["chroot", str(tree), "grub-mkimage"]
+    bios = ["-O", "i386-pc", "-p", "(,gpt3)/boot/grub", "-o", "/boot/loaders/core.img"]
+    efi = ["-O", "x86_64-efi", "-p", "/boot/grub", "-c", "/boot/loaders/early.cfg", "-o", "/boot/loaders/boot.efi"]
+    run([*mkimage, *bios, *contents.BIOS_GRUB_MODULES])
+    run([*mkimage, *efi, *contents.EFI_GRUB_MODULES])
     shutil.copytree(tree / "usr/lib/grub/i386-pc", tree / "boot/grub/i386-pc", ignore=shutil.ignore_patterns("*.img"))
     shutil.move(work / "boot.efi", scratch / "boot.efi")
     loaders = Loaders(
@@ -93,7 +90,7 @@ def make_loaders(tree: Path, *, scratch: Path, root_id: str) -> Loaders:
 
 
 def _configure_initramfs(tree: Path, *, is_virtual: bool) -> None:
-    """A virtual machine's few drivers by name; on a real server everything that there is."""
+    """Include a virtual machine's few drivers by name, and on a real server all drivers."""
     kind = "list" if is_virtual else "most"
     with (tree / "etc/initramfs-tools/conf.d/ironbell").open("a") as stream:
         stream.write(f"MODULES={kind}\n")
@@ -102,10 +99,10 @@ def _configure_initramfs(tree: Path, *, is_virtual: bool) -> None:
 
 
 def _kernel_version(tree: Path) -> str:
-    found = sorted((tree / "boot").glob("vmlinuz-*"))
-    if len(found) != 1:
-        raise BuildError(f"expected one kernel in the image, found {[path.name for path in found]}")
-    return found[0].name.removeprefix("vmlinuz-")
+    kernels = sorted((tree / "boot").glob("vmlinuz-*"))
+    if len(kernels) != 1:
+        raise BuildError(f"expected one kernel in the image, found {[path.name for path in kernels]}")
+    return kernels[0].name.removeprefix("vmlinuz-")
 
 
 def _has_initramfs(tree: Path, kernel: str) -> bool:
@@ -121,7 +118,7 @@ def _link_kernel(tree: Path, kernel: str) -> None:
 
 
 def _seal(tree: Path) -> None:
-    """Remove caches, and all that every machine must make for itself."""
+    """Remove caches, and all that every machine must create for itself."""
     for name in contents.REMOVED:
         path = tree / name
         if path.is_dir() and not path.is_symlink():

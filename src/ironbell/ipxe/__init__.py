@@ -1,1 +1,1 @@
-"""Aside: builds iPXE binaries from the distribution's source package, with our script inside."""
+"""Builds iPXE binaries from the distribution's source package, with our script inside; used by a command only."""

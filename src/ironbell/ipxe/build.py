@@ -1,8 +1,15 @@
-"""Build iPXE: source package, our script and options, make, result under the names that firmware asks for.
+"""Build iPXE binaries from source, with our script and options, under the names that firmware requests.
 
 The source comes from the distribution by apt (with the host's own package sources), or from a folder that the user
 names. Nothing is installed; missing tools are named all at once. Finished binaries are put in place by rename, so a
 build that dies leaves the old ones.
+
+The script names itself `Tinkerbell` to DHCP, so that the answer is the boot script and no further binary; it tries
+DHCP on every interface several times, then boots the file that DHCP named. It does not use `autoboot`, which waits a
+dozen seconds for an IPv6 router first. When all attempts fail it exits with an error, which makes firmware try its
+next boot entry.
+
+Source: tinkerbell/tinkerbell: smee/internal/ipxe/binary (behaviour); ipxe.org/buildcfg (option names).
 """
 
 from __future__ import annotations
@@ -17,15 +24,58 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.ipxe.embedded import CONSOLE_OPTIONS, GENERAL_OPTIONS, SCRIPT, TARGETS
+from ironbell.contract.servers.boot_files import BOOT_FILES
 
 TOOLS = {"gcc": "gcc", "make": "make", "perl": "perl", "ld": "binutils", "dpkg-source": "dpkg-dev"}
 HEADERS = {Path("/usr/include/lzma.h"): "liblzma-dev"}
 BUILD_TIMEOUT_S = 1800
+USER_CLASS = "Tinkerbell"
+
+SCRIPT = f"""\
+#!ipxe
+set user-class {USER_CLASS}
+echo Ironbell iPXE
+prompt --key 0x02 --timeout 2000 Press Ctrl-B for a shell && shell ||
+set tries:int32 0
+:again
+dhcp && goto boot ||
+inc tries
+iseq ${{tries}} 10 && goto failed ||
+echo Ironbell: no address yet, trying again
+sleep 2
+goto again
+:boot
+isset ${{filename}} || goto failed
+chain --autofree ${{filename}} ||
+:failed
+echo Ironbell: no network boot, going on to the next boot entry
+sleep 2
+exit 1
+"""
+
+TARGETS = {file.target: file.name for file in BOOT_FILES if file.target}
+"""Make target to the name that firmware requests."""
+
+GENERAL_OPTIONS = """\
+#define DOWNLOAD_PROTO_HTTPS
+#define NSLOOKUP_CMD
+#define NTP_CMD
+#define VLAN_CMD
+#define PARAM_CMD
+#define CERT_CMD
+#define IMAGE_TRUST_CMD
+#define REBOOT_CMD
+#define POWEROFF_CMD
+#define PING_CMD
+"""
+
+CONSOLE_OPTIONS = """\
+#define CONSOLE_SYSLOG
+"""
 
 
 class IpxeBuildError(IronbellError):
-    """The build cannot be done, or failed; the message says what to do."""
+    """The build is not possible, or failed; the message names the remedy."""
 
     reason = "IpxeBuildFailed"
     retry = Retry.NEVER
@@ -33,7 +83,7 @@ class IpxeBuildError(IronbellError):
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What to build. `source` is an unpacked iPXE source tree, or None for the distribution's package."""
+    """A build of iPXE. `source` is an unpacked iPXE source tree, or None for the distribution's package."""
 
     output: Path
     source: Path | None = None
@@ -42,10 +92,10 @@ class BuildRequest:
 
 
 def build(request: BuildRequest, progress: Callable[[str], None]) -> list[Path]:
-    """Build all targets and return where they are.
+    """Build all targets and return their paths.
 
     Raises:
-        IpxeBuildError: a tool is missing, the source cannot be had, or make failed (with the end of its output).
+        IpxeBuildError: a tool is missing, the source is not available, or make failed (with the end of its output).
     """
     _check_tools()
     request.output.mkdir(parents=True, exist_ok=True)
@@ -64,9 +114,9 @@ def build(request: BuildRequest, progress: Callable[[str], None]) -> list[Path]:
 
 
 def source_stanzas(text: str) -> str:
-    """The source-package counterpart of an apt sources file, in whichever of its two formats it is.
+    """The source-package counterpart of an apt sources file, in either of its two formats.
 
-    Lines that give no binary packages are dropped.
+    Lines that name no binary packages are dropped.
     """
     if re.search(r"(?m)^Types:", text):
         return re.sub(r"(?m)^Types:.*$", "Types: deb-src", text)
@@ -83,7 +133,7 @@ def _check_tools() -> None:
 
 def _copied(source: Path, folder: Path) -> Path:
     if not (source / "src" / "Makefile").is_file():
-        raise IpxeBuildError(f"--source {source} is no iPXE source tree: it has no src/Makefile")
+        raise IpxeBuildError(f"--source {source} is not an iPXE source tree: src/Makefile is missing")
     return Path(shutil.copytree(source, folder / "ipxe", symlinks=True, ignore=shutil.ignore_patterns(".git")))
 
 
@@ -101,7 +151,7 @@ def _from_distribution(folder: Path, progress: Callable[[str], None]) -> Path:
     _run(["apt-get", *options, "source", "--download-only", "ipxe"], folder, "fetching the source package ipxe")
     description = next(folder.glob("ipxe_*.dsc"), None)
     if description is None:
-        raise IpxeBuildError("apt found no source package ipxe; give a source tree with --source")
+        raise IpxeBuildError("apt has no source package ipxe; name a source tree with --source")
     _run(["dpkg-source", "--no-check", "-x", description.name, "ipxe"], folder, "unpacking the source package")
     return folder / "ipxe"
 

@@ -2,7 +2,7 @@
 
 The libraries are taken from where this program itself runs, when its Python is the one that the OS will have;
 otherwise wheels of the same versions are fetched for the OS's Python by pip, with pip's own configuration. Everything
-is compiled and the sources left out: a machine that boots into memory should spend neither time nor memory on them.
+is compiled and the sources are left out, because a machine that boots into memory pays for them in time and memory.
 
 Failure modes: a library that is not installed, or no wheel for the target, is a `BuildError` that names it.
 
@@ -36,7 +36,7 @@ _UNUSED_PARTS = {
     "reflection",
     "emscripten",
 }
-# The highest glibc that wheels may ask for; Debian 12 has 2.36.
+# The highest glibc that wheels may require; Debian 12 has 2.36.
 _GLIBC_MINORS = (17, 28, 34)
 _COMPILE = ("-m", "compileall", "-b", "-q", "--invalidation-mode", "unchecked-hash")
 
@@ -45,7 +45,7 @@ def add_libraries(target: Path, *, python: str, architecture: str) -> None:
     """Put the agent's libraries into a tree.
 
     Raises:
-        BuildError: a library is not to be had for the target's Python.
+        BuildError: a library is not available for the target's Python.
     """
     folder = target / LIBRARY_FOLDER
     folder.mkdir(parents=True)
@@ -57,10 +57,10 @@ def add_libraries(target: Path, *, python: str, architecture: str) -> None:
 
 
 def versions() -> dict[str, str]:
-    """The agent's libraries with the versions that are installed here, which are those that it will get.
+    """Versions of the agent's libraries as installed here; the in-memory OS gets the same.
 
     Raises:
-        BuildError: one is not installed.
+        BuildError: a library is not installed.
     """
     return {name: _installed(name).version for name in contents.AGENT_DISTRIBUTIONS}
 
@@ -75,9 +75,9 @@ def add_own(target: Path, *, python: str) -> None:
 
 
 def compile_libraries(target: Path, *, python: str) -> None:
-    """Compile Python's library and the agent's in a tree, by the tree's own interpreter or ours of that version.
+    """Compile Python's library and the agent's in a tree, with the tree's own interpreter or ours of that version.
 
-    Where neither can run, the sources stay, which costs a second at every boot and nothing else.
+    Where neither can run, the sources stay, which costs a second at every boot.
     """
     folders = [f"usr/lib/python{python}", LIBRARY_FOLDER]
     if python == _version():
@@ -139,14 +139,14 @@ def _copy_installed(distribution: metadata.Distribution, folder: Path) -> None:
 def _copy_own(folder: Path) -> None:
     base = Path(ironbell.__file__).parent
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(base / "__init__.py", _parent_made(folder / "ironbell/__init__.py"))
-    shutil.copyfile(base / "osie/__init__.py", _parent_made(folder / "ironbell/osie/__init__.py"))
+    shutil.copyfile(base / "__init__.py", _with_parent(folder / "ironbell/__init__.py"))
+    shutil.copyfile(base / "osie/__init__.py", _with_parent(folder / "ironbell/osie/__init__.py"))
     ignore = shutil.ignore_patterns("__pycache__", "*.pyi", "*.proto")
     for name in contents.AGENT_PACKAGES:
         shutil.copytree(base / name, folder / "ironbell" / name, ignore=ignore, dirs_exist_ok=True)
 
 
-def _parent_made(path: Path) -> Path:
+def _with_parent(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 

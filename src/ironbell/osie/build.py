@@ -1,10 +1,10 @@
 """Builds the in-memory OS: one kernel and one initramfs from Debian packages.
 
 The initramfs is two archives one after the other, as the kernel takes them. The base is everything from outside:
-packages are unpacked (their scripts do not run, so another architecture builds as well as the host's own), the wanted
+packages are unpacked (their scripts do not run, so another architecture builds as well as the host's own), the needed
 part is laid out as a small tree and packed. The upper part is ours: the first process, the boot stage, the agent. The
-base is kept beside the artefacts, so that a change of ours makes a new OS in a second and without root. The kernel is
-Debian's signed one as it is, so that Secure Boot holds.
+base is kept beside the artefacts, so that a change of ours gives a new OS in a second and without root. The kernel is
+Debian's signed one, unchanged, so that Secure Boot accepts it.
 
 Debian's main section has no firmware that is not free. Cards that need it (bnx2, bnx2x, qed, some Mellanox and
 Chelsio functions) get it by `--extra-package firmware-bnx2x` and the like where the host's sources have them.
@@ -29,7 +29,6 @@ from ironbell.base.clock import Clock, SystemClock
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, Sources, bootstrap, require_root, require_tools
 from ironbell.image.debian import Tree as PackageTree
-from ironbell.image.output import check_folder
 from ironbell.osie import agent, contents, cpio
 from ironbell.osie.tree import TreeBuilder, certificates, index_modules
 
@@ -46,7 +45,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What to build. `proxy` and `authorities` become part of the OS."""
+    """Options of a build. `proxy` and `authorities` become part of the OS."""
 
     output: Path
     architecture: str = "amd64"
@@ -58,18 +57,18 @@ class Options:
 
 
 def artefact_names(architecture: str) -> tuple[str, str]:
-    """File names of kernel and initramfs, as the boot script asks for them."""
+    """File names of kernel and initramfs, as the boot script requests them."""
     machine = contents.MACHINE_NAME[architecture]
     return f"vmlinuz-{machine}", f"initramfs-{machine}"
 
 
 def base_name(architecture: str) -> str:
-    """File name of the part from outside."""
+    """File name of the base archive."""
     return f"base-{contents.MACHINE_NAME[architecture]}.cpio.zst"
 
 
 def base_inputs(options: Options, sources: Sources) -> str:
-    """Digest of what shapes the base: our choice, options, package sources, versions of the agent's libraries."""
+    """Digest of the base's inputs: our choice, options, package sources, versions of the agent's libraries."""
     own = Path(__file__).parent
     choice = [own / f"{name}.py" for name in ("contents", "modules", "tree", "agent")]
     return manifests.digest_inputs(
@@ -85,14 +84,14 @@ def base_inputs(options: Options, sources: Sources) -> str:
 def build(
     options: Options, sources: Sources, *, progress: Progress, clock: Clock | None = None
 ) -> tuple[manifests.Manifest, bool]:
-    """Make the artefacts; the second value says whether anything was built. Root is needed for the base only.
+    """Build the artefacts and return their manifest, and whether anything was built. Only the base needs root.
 
     Raises:
-        BuildError: names what is missing or wrong here.
+        BuildError: the message names what this host lacks, or the wrong option.
     """
     if options.architecture not in contents.KERNEL_PACKAGE:
         raise BuildError(f"--arch {options.architecture}: must be one of {', '.join(contents.KERNEL_PACKAGE)}")
-    check_folder(options.output)
+    manifests.check_folder(options.output)
     for path in options.authorities:
         certificates(path)
     base_digest = base_inputs(options, sources)
@@ -140,7 +139,7 @@ def _build_base(
     shutil.copyfile(next((packages_folder / "boot").glob("vmlinu?-*")), scratch / kernel_name)
     pack(target, scratch / names[1], level=_ZSTD_SMALLEST_LEVEL if options.is_smallest else _ZSTD_LEVEL)
     _publish([scratch / name for name in names], options.output)
-    made = manifests.Manifest(
+    manifest = manifests.Manifest(
         kind="osie-base",
         architecture=options.architecture,
         suite=sources.suite,
@@ -152,8 +151,8 @@ def _build_base(
         python=python,
         distributions=agent.versions(),
     )
-    manifests.store(made, options.output / _BASE_MANIFEST_NAME)
-    return made
+    manifests.store(manifest, options.output / _BASE_MANIFEST_NAME)
+    return manifest
 
 
 def _build_upper(
@@ -169,15 +168,15 @@ def _build_upper(
         for part in (options.output / base_name(options.architecture), scratch / "upper.cpio.zst"):
             joined.write(part.read_bytes())
     _publish([scratch / names[1]], options.output)
-    made = msgspec.structs.replace(
+    manifest = msgspec.structs.replace(
         base,
         kind="osie",
         inputs=digest,
         unpacked_bytes=base.unpacked_bytes + _size(upper),
         artefacts=[manifests.describe(options.output / name) for name in names],
     )
-    manifests.store(made, options.output / MANIFEST_NAME)
-    return made
+    manifests.store(manifest, options.output / MANIFEST_NAME)
+    return manifest
 
 
 def _size(tree: Path) -> int:

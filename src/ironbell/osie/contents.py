@@ -1,6 +1,6 @@
-"""What the in-memory OS is made of: package names, programs kept from them, and what is dropped.
+"""Contents of the in-memory OS: package names, programs kept from them, and parts that are dropped.
 
-Only data. Programs are named without folder; whatever libraries they need comes along by itself
+Only data. Programs are named without folder; the libraries that they need are added automatically
 (`ironbell.osie.tree`). A program that busybox has is busybox's unless an action needs the real one.
 """
 
@@ -45,7 +45,7 @@ ALIASES = {
     "xz": ("unxz", "xzcat"),
 }  # fmt: skip
 
-# Names that busybox answers to, where no real program took them.
+# Names that link to busybox, where no real program has the name.
 APPLETS = (
     "[", "acpid", "arping", "ash", "awk", "base64", "basename", "bunzip2", "bzcat", "bzip2", "cat", "chgrp", "chmod",
     "chown", "chroot", "clear", "cmp", "cp", "cut", "date", "dd", "df", "diff", "dirname", "dmesg", "du", "echo",

@@ -1,6 +1,6 @@
-"""Archives in the kernel's initramfs format (`newc` cpio), written without any tool and the same bytes every time.
+"""Archives in the kernel's initramfs format (`newc` cpio), written without an external tool and reproducibly.
 
-All files belong to root and carry time 0, so that equal trees give equal archives whoever builds them. Files with
+All files belong to root and carry time 0, so that equal trees give equal archives for every user. Files with
 several names are stored once per name: the kernel's unpacker handles hard links, but a tree made from packages has
 next to none.
 

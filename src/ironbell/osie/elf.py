@@ -1,9 +1,9 @@
-"""Which shared libraries a program or library asks for, read from the file itself.
+"""Reads from a program or library which shared libraries it needs.
 
 Used to carry exactly the libraries that the kept programs need. Works for any architecture of either word size in
 little-endian order, on any host, without running or loading the file.
 
-Failure modes: what is no such ELF file needs nothing; a damaged one is a `ValueError`.
+Failure modes: a file that is not such an ELF file needs nothing; a damaged one is a `ValueError`.
 
 Source: System V Application Binary Interface, chapters 4 and 5 (ELF header, program header, dynamic section).
 """
@@ -29,10 +29,10 @@ class _Segment:
 
 
 def needed(data: bytes) -> tuple[str, ...]:
-    """Names of the libraries in the dynamic section, and the loader's path where one is named.
+    """Names of the libraries in the dynamic section, and the loader's path where the file has one.
 
     Raises:
-        ValueError: the file says it is ELF and its tables point outside of it.
+        ValueError: the file is marked as ELF, and its tables point outside of it.
     """
     if data[:4] != b"\x7fELF" or len(data) < 6 or data[4] not in _HEADERS or data[5] != _LITTLE_ENDIAN:
         return ()

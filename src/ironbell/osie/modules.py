@@ -1,8 +1,8 @@
-"""Which kernel modules the in-memory OS carries.
+"""Selects the kernel modules of the in-memory OS.
 
-Everything that a server may need to reach its network and its disks, and to be looked at while it does; nothing for
-desktops, sound, radio or measuring. Chosen by folder of the kernel's source tree, then closed over dependencies, so
-that a new driver of a kept kind comes along by itself.
+These are all that a server may need to reach its network and its disks and to report its hardware; none for desktops,
+sound, radio or measuring. Modules are chosen by folder of the kernel's source tree, then their dependencies are added,
+so that a new driver of a kept kind is included without a change here.
 
 Source: kmod: modules.dep(5); the folder layout of the Linux kernel.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-# Folders or modules below /lib/modules/VERSION/kernel that are wanted whole.
-WANTED = (
+# Folders or modules below /lib/modules/VERSION/kernel that are kept as a whole.
+KEPT = (
     "arch",
     "block",
     "crypto",
@@ -103,7 +103,7 @@ WANTED = (
 )
 
 # Parts of the above that no server in a rack boots from or is reached by.
-UNWANTED = (
+LEFT_OUT = (
     "arch/x86/kvm",
     "arch/x86/events",
     "drivers/acpi/acpi_video",
@@ -127,35 +127,35 @@ UNWANTED = (
 )
 
 
-def is_wanted(name: str) -> bool:
-    """Whether a module is kept for its own sake; `name` is its path below `kernel/`, with or without its suffix."""
+def is_kept(name: str) -> bool:
+    """Return whether a module is kept for its own sake. `name` is its path below `kernel/`; a suffix is ignored."""
     stem = _stem(name)
-    return any(_is_below(stem, folder) for folder in WANTED) and not any(
-        stem.startswith(folder) if folder.endswith("_") else _is_below(stem, folder) for folder in UNWANTED
+    return any(_is_below(stem, folder) for folder in KEPT) and not any(
+        stem.startswith(folder) if folder.endswith("_") else _is_below(stem, folder) for folder in LEFT_OUT
     )
 
 
 def parse_dependencies(text: str) -> dict[str, tuple[str, ...]]:
-    """The content of `modules.dep`: each module's path with the paths of those that it needs."""
+    """The content of `modules.dep`: each module's path with the paths of its dependencies."""
     pairs = (line.partition(":") for line in text.splitlines() if ":" in line)
     return {name.strip(): tuple(rest.split()) for name, _, rest in pairs}
 
 
 def parse_soft_dependencies(text: str) -> dict[str, tuple[str, ...]]:
-    """The content of `modules.softdep`: names of modules that another loads when they are there."""
-    found: dict[str, tuple[str, ...]] = {}
+    """The content of `modules.softdep`: names of modules that another loads if they are present."""
+    soft_dependencies: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
         words = line.split()
         if len(words) > 2 and words[0] == "softdep":
             names = tuple(word for word in words[2:] if not word.endswith(":"))
-            found[words[1]] = found.get(words[1], ()) + names
-    return found
+            soft_dependencies[words[1]] = soft_dependencies.get(words[1], ()) + names
+    return soft_dependencies
 
 
 def select(dependencies: Mapping[str, tuple[str, ...]], soft: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Paths (as in `modules.dep`) of all modules to carry: the wanted, and whatever those need, hard or soft."""
+    """Paths (as in `modules.dep`) of all modules to carry: the kept ones and their dependencies, hard or soft."""
     by_name = {module_name(path): path for path in dependencies}
-    pending = [path for path in dependencies if is_wanted(path.removeprefix("kernel/"))]
+    pending = [path for path in dependencies if is_kept(path.removeprefix("kernel/"))]
     kept: set[str] = set()
     while pending:
         path = pending.pop()

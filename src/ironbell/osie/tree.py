@@ -1,9 +1,9 @@
-"""From unpacked Debian packages to the small tree of the in-memory OS.
+"""Builds the small tree of the in-memory OS from unpacked Debian packages.
 
-Takes what `contents` names out of the unpacked packages: programs with the libraries that they need, kernel modules,
+Copies what `contents` names out of the unpacked packages: programs with the libraries that they need, kernel modules,
 device rules, Python's library, certificates; and lays it out with merged `/usr`.
 
-Failure modes: a program or library that no package brought is a `BuildError` that names it.
+Failure modes: a program or library that is in no package is a `BuildError` that names it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TreeBuilder:
         self.target = target
 
     def lay_out(self) -> None:
-        """Make the folders that every process expects, with `/bin`, `/sbin`, `/lib` inside `/usr`."""
+        """Create the folders that every process expects, with `/bin`, `/sbin`, `/lib` inside `/usr`."""
         for name in ("bin", "lib", "lib64"):
             (self.target / "usr" / name).mkdir(parents=True, exist_ok=True)
             (self.target / name).symlink_to(f"usr/{name}")
@@ -41,7 +41,7 @@ class TreeBuilder:
         (self.target / "var/run").symlink_to("../run")
 
     def add_programs(self) -> None:
-        """Copy the kept programs, their other names, and busybox with its names for all the rest.
+        """Copy the kept programs, their other names, and busybox with its names for the others.
 
         Raises:
             BuildError: a program is in none of the packages.
@@ -76,7 +76,7 @@ class TreeBuilder:
         """Write one bundle of trusted certificate authorities: Debian's, and private ones.
 
         Raises:
-            BuildError: a private authority's file is not there or holds no certificate.
+            BuildError: a private authority's file is missing or holds no certificate.
         """
         bundle = self.target / "etc/ssl/certs/ca-certificates.crt"
         bundle.parent.mkdir(parents=True)
@@ -88,7 +88,7 @@ class TreeBuilder:
         (self.target / "usr/lib/ssl/certs").symlink_to("/etc/ssl/certs")
 
     def add_modules(self) -> str:
-        """Copy the wanted kernel modules with their index, and say which kernel they are for.
+        """Copy the kept kernel modules with their index, and return the version of their kernel.
 
         Raises:
             BuildError: there is not exactly one kernel among the packages.
@@ -108,7 +108,7 @@ class TreeBuilder:
         return version
 
     def add_python(self) -> str:
-        """Copy the interpreter and the used part of its library, and say which version it is.
+        """Copy the interpreter and the used part of its library, and return its version.
 
         Raises:
             BuildError: there is not exactly one Python 3 among the packages.
@@ -126,7 +126,7 @@ class TreeBuilder:
         return name.removeprefix("python")
 
     def add_extra_files(self) -> None:
-        """Copy every file of the packages that were asked for by name."""
+        """Copy every file of the extra packages that the user named."""
         listing = self.packages / "ironbell-extra-files"
         if not listing.exists():
             return
@@ -146,31 +146,31 @@ class TreeBuilder:
         own = {path.name for path in self.target.rglob("*.so*")}
         for name in contents.LOADED_LIBRARIES:
             if name in available:
-                self._take_library(available[name], name)
+                self._copy_library(available[name], name)
         pending = [path for path in self.target.rglob("*") if path.is_file() and not path.is_symlink()]
         while pending:
             path = pending.pop()
-            for wanted in elf.needed(path.read_bytes()):
-                name = Path(wanted).name
+            for needed in elf.needed(path.read_bytes()):
+                name = Path(needed).name
                 if name in own:
                     continue
                 if name not in available:
                     raise BuildError(f"{path.relative_to(self.target)} needs {name}, which no package brought")
                 own.add(name)
-                pending.append(self._take_library(available[name], wanted))
+                pending.append(self._copy_library(available[name], needed))
 
     def _available_libraries(self) -> dict[str, Path]:
-        found: dict[str, Path] = {}
+        libraries: dict[str, Path] = {}
         for folder in ("lib", "lib64", "usr/lib"):
             base = self.packages / folder
             for path in sorted((*base.glob("*.so*"), *base.glob("*/*.so*"), *base.glob("*/systemd/*.so*"))):
-                found.setdefault(path.name, path)
-        return found
+                libraries.setdefault(path.name, path)
+        return libraries
 
-    def _take_library(self, source: Path, wanted: str) -> Path:
-        """Put one library where the loader looks: the loader itself by its fixed path, the rest beside each other."""
+    def _copy_library(self, source: Path, needed: str) -> Path:
+        """Put a library where the loader expects it: the loader itself at its fixed path, others beside each other."""
         relative = source.relative_to(self.packages).as_posix()
-        target = self.target / _merged(wanted.lstrip("/") if wanted.startswith("/") else relative)
+        target = self.target / _merged(needed.lstrip("/") if needed.startswith("/") else relative)
         return _copy_file(_inside(source, self.packages), target)
 
     def _find_program(self, name: str) -> Path:
@@ -200,7 +200,7 @@ class TreeBuilder:
 
 
 def _glob_libraries(packages: Path, pattern: str) -> list[Path]:
-    """Matches below `/lib` and `/usr/lib`: which of the two a package uses differs between releases."""
+    """Matches below `/lib` and `/usr/lib`: packages use one or the other, depending on the release."""
     bases = [base for base in (packages / "lib", packages / "usr/lib") if base.is_dir()]
     return list({path.resolve(): path for base in bases for path in base.glob(pattern)}.values())
 
@@ -236,7 +236,7 @@ def certificates(path: Path) -> str:
     """The text of a file of certificate authorities.
 
     Raises:
-        BuildError: it cannot be read, or holds no certificate.
+        BuildError: the file cannot be read, or holds no certificate.
     """
     try:
         text = path.read_text()

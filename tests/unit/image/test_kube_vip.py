@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ironbell.image import kubernetes
-from ironbell.image.kubernetes import golang, kubevip
+from ironbell.image.kubernetes import golang
 from ironbell.image.kubernetes.release import parse_release
-from ironbell.image.kubernetes.source import Folder, GoModules, Packages
+from ironbell.image.kubernetes.source import KUBE_VIP_IN_TEMPLATE, Folder, GoModules, Packages, kube_vip_program
 from support.upstream import both
 
 OVERLAY = Path(kubernetes.__file__).parent / "files/overlay/usr"
@@ -44,22 +44,22 @@ esac
 @both
 def test_it_is_the_image_that_upstreams_template_names(source: Callable[[str], Path]) -> None:
     text = source("capt/cluster-template.yaml").read_text()
-    assert text.count(kubevip.IN_TEMPLATE) == text.count("ghcr.io/kube-vip/kube-vip:") > 0
+    assert text.count(KUBE_VIP_IN_TEMPLATE) == text.count("ghcr.io/kube-vip/kube-vip:") > 0
 
 
 def test_a_build_from_go_modules_brings_it_unasked_unless_another_version_is_named(tmp_path: Path) -> None:
     other = "ghcr.io/kube-vip/kube-vip:v0.9.1"
-    assert GoModules(tmp_path).brings_unasked(["registry.k8s.io/pause:3.10.1"]) == (kubevip.IN_TEMPLATE,)
-    assert GoModules(tmp_path).brings_unasked([other]) == ()
-    assert Folder(tmp_path).brings_unasked([]) == Packages("deb x").brings_unasked([]) == ()
+    assert GoModules(tmp_path).default_images(["registry.k8s.io/pause:3.10.1"]) == (KUBE_VIP_IN_TEMPLATE,)
+    assert GoModules(tmp_path).default_images([other]) == ()
+    assert Folder(tmp_path).default_images([]) == Packages("deb x").default_images([]) == ()
 
 
 def test_its_program_knows_its_version_and_its_sums() -> None:
     """The manifest that it writes names the image by that version."""
-    program = kubevip.program("v0.9.2")
+    program = kube_vip_program("v0.9.2")
     assert golang.link_flags(program) == "-s -w -X main.Version=v0.9.2"
     assert [line.split()[1] for line in program.sums] == ["v0.9.2", "v0.9.2/go.mod"]
-    assert kubevip.program("v0.9.1").sums == ()
+    assert kube_vip_program("v0.9.1").sums == ()
     assert golang.kubernetes_program("kubeadm", parse_release("v1.36.3")).sums == ()
 
 

@@ -37,7 +37,7 @@ def test_a_folder_gives_its_programs(tmp_path: Path) -> None:
 def test_a_folder_without_a_program_is_refused_by_its_name(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     (tmp_path / "kubelet").unlink()
-    with pytest.raises(BuildError, match="kubelet not in the folder"):
+    with pytest.raises(BuildError, match="the folder lacks kubelet"):
         folder.programs(RELEASE, tmp_path, print)
 
 

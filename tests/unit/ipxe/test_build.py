@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.ipxe.build import BuildRequest, IpxeBuildError, build, source_stanzas
-from ironbell.ipxe.embedded import SCRIPT
+from ironbell.ipxe.build import SCRIPT, BuildRequest, IpxeBuildError, build, source_stanzas
 
 
 def test_source_packages_come_from_the_hosts_own_sources_in_either_format() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironbell.osie.modules import is_wanted, module_name, parse_dependencies, parse_soft_dependencies, select
+from ironbell.osie.modules import is_kept, module_name, parse_dependencies, parse_soft_dependencies, select
 
 DEP = """\
 kernel/drivers/net/ethernet/intel/igb/igb.ko: kernel/drivers/dca/dca.ko kernel/drivers/i2c/algos/i2c-algo-bit.ko
@@ -27,12 +27,12 @@ def test_keeps_network_and_disks_with_what_they_need_and_drops_the_rest() -> Non
 
 
 def test_a_folder_is_not_confused_with_a_longer_name() -> None:
-    assert is_wanted("fs/ext4/ext4.ko")
-    assert not is_wanted("fs/ext4x/ext4.ko")
-    assert is_wanted("drivers/hid/hid.ko.zst")
-    assert not is_wanted("drivers/hid/hid-sony.ko")
+    assert is_kept("fs/ext4/ext4.ko")
+    assert not is_kept("fs/ext4x/ext4.ko")
+    assert is_kept("drivers/hid/hid.ko.zst")
+    assert not is_kept("drivers/hid/hid-sony.ko")
 
 
 def test_tests_of_the_kernel_are_dropped() -> None:
-    assert not is_wanted("lib/test_bpf.ko")
-    assert is_wanted("lib/crc-itu-t.ko")
+    assert not is_kept("lib/test_bpf.ko")
+    assert is_kept("lib/crc-itu-t.ko")

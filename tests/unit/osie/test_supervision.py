@@ -22,7 +22,7 @@ def test_says_everything_on_every_console_and_passes_over_the_missing(tmp_path: 
     for path in (first, second):
         path.touch()
     console = _console(tmp_path, first, tmp_path / "none", second)
-    console.say("hello")
+    console.report("hello")
     assert first.read_bytes() == second.read_bytes() == b"ironbell [   0.00] hello\r\n"
     assert (tmp_path / "log").read_text() == "ironbell [   0.00] hello\n"
 
@@ -87,14 +87,14 @@ def test_trusts_the_authority_handed_over_in_the_boot_chain(tmp_path: Path) -> N
     bundle, handed = tmp_path / "bundle", tmp_path / "ca.pem"
     bundle.write_text("A\n")
     handed.write_text("B\n")
-    extend(Arguments(), _console(tmp_path), bundle=bundle, handed_over=handed)
+    extend(Arguments(), _console(tmp_path), bundle=bundle, from_boot=handed)
     assert bundle.read_text().split() == ["A", "B"]
 
 
 def test_does_not_fetch_an_authority_without_its_digest(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     bundle.write_text("A\n")
-    extend(Arguments(ca_url="http://127.0.0.1:1/ca"), _console(tmp_path), bundle=bundle, handed_over=tmp_path / "none")
+    extend(Arguments(ca_url="http://127.0.0.1:1/ca"), _console(tmp_path), bundle=bundle, from_boot=tmp_path / "none")
     assert bundle.read_text() == "A\n"
     assert "ca_sha256" in (tmp_path / "log").read_text()
 
@@ -103,7 +103,7 @@ def test_an_authority_that_cannot_be_fetched_is_said_and_the_boot_goes_on(tmp_pa
     bundle = tmp_path / "bundle"
     bundle.write_text("A\n")
     arguments = Arguments(ca_url="file:///etc/passwd", ca_sha256="00")
-    extend(arguments, _console(tmp_path), bundle=bundle, handed_over=tmp_path / "none")
+    extend(arguments, _console(tmp_path), bundle=bundle, from_boot=tmp_path / "none")
     assert bundle.read_text() == "A\n"
     assert "must begin with http" in (tmp_path / "log").read_text()
 
@@ -112,11 +112,11 @@ def test_a_failure_is_reported_one_at_a_time(tmp_path: Path) -> None:
     told = tmp_path / "told"
     code = f"import sys; open({str(told)!r}, 'a').write(sys.stdin.read() + '|')"
     reporter = Reporter({}, command=[sys.executable, "-c", code])
-    reporter.tell("agent ended with status 1")
-    reporter.tell("not sent: the first is on its way")
+    reporter.send("agent ended with status 1")
+    reporter.send("not sent: the first is on its way")
     assert reporter._running is not None
     reporter._running.wait(timeout=20)
     assert told.read_text() == "agent ended with status 1|"
-    reporter.tell("again")
+    reporter.send("again")
     reporter._running.wait(timeout=20)
     assert told.read_text().endswith("|again|")

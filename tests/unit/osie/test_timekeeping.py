@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.base.clock import ManualClock
-from ironbell.osie.machine.timekeeping import Reading, correction, find, parse_http_date, parse_sntp
+from ironbell.osie.machine.timekeeping import Reading, correction, parse_http_date, parse_sntp, read_time
 
 _2026 = 1_767_225_600.0
 
@@ -46,9 +46,9 @@ def test_reads_the_date_of_a_web_server() -> None:
 
 
 def test_believes_the_boot_script_where_no_time_server_is_named() -> None:
-    told = find(time_servers=(), hosts=(), told_unix_s=1_800_000_000, clock=ManualClock())
+    told = read_time(time_servers=(), hosts=(), script_unix_s=1_800_000_000, clock=ManualClock())
     assert told == Reading(1_800_000_000.0, "the boot script")
-    assert find(time_servers=(), hosts=(), told_unix_s=0, clock=ManualClock()) is None
+    assert read_time(time_servers=(), hosts=(), script_unix_s=0, clock=ManualClock()) is None
 
 
 def test_leaves_a_clock_that_is_right() -> None:

@@ -1,10 +1,10 @@
 """Static programs from Go modules, built once per version and kept in the user's cache.
 
-A program's module is made here: it requires the module that has the program, at a version, and whatever that needs
-comes by Go's own rules. Kubernetes is special: its go.mod replaces the modules that are cut out of its own sources by
-folders, which count for nobody else, so they are required at the version that belongs to the release.
+A program's module is generated here: it requires the module that has the program, at a version, and Go's own rules
+add the dependencies. Kubernetes is special: its go.mod replaces the modules that are cut out of its own sources by
+folders, and Go ignores replacements of other modules, so they are required at the version that belongs to the release.
 
-Failure modes: `BuildError`: no toolchain, no such version, or the end of what the compiler said.
+Failure modes: `BuildError`: no toolchain, no such version, or the end of the compiler's output.
 
 Source: go.dev/ref/mod (requirements and replacements); kubernetes/kubernetes: go.mod, hack/lib/version.sh.
 """
@@ -46,9 +46,9 @@ class Program:
     module: str
     version: str
     version_variable: str = ""
-    """The variable that its own build tells the version, as the linker names it."""
+    """Variable that the program's own build sets to the version, as the linker names it."""
     sums: tuple[str, ...] = ()
-    """Lines of go.sum that are known of the module; what else there is, Go asks its checksum database for."""
+    """Known lines of go.sum for the module; for others, Go queries its checksum database."""
 
 
 def kubernetes_program(name: str, release: Release) -> Program:
@@ -74,7 +74,7 @@ def module_text(program: Program, go_mod: str) -> str:
 
 
 def go_mod_of(downloaded: str) -> Path:
-    """The go.mod that `go mod download -json` tells of, among much that differs by where a module came from. Pure."""
+    """Path of the go.mod in the output of `go mod download -json`, whose other fields differ by origin. Pure."""
     return Path(msgspec.json.decode(downloaded, type=_Download).go_mod)
 
 
@@ -83,10 +83,10 @@ class _Download(msgspec.Struct, rename="pascal"):
 
 
 def link_flags(program: Program) -> str:
-    """Without symbols; programs are told their version where upstream's own build does."""
+    """Flags that leave out symbols, and set the program's version where upstream's own build does."""
     if program.module != KUBERNETES:
-        told = f" -X {program.version_variable}={program.version}" if program.version_variable else ""
-        return f"-s -w{told}"
+        version = f" -X {program.version_variable}={program.version}" if program.version_variable else ""
+        return f"-s -w{version}"
     major, minor, _ = program.version.removeprefix("v").split(".", 2)
     facts = {"gitVersion": program.version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     return " ".join(["-s -w", *(f"-X {_VERSION_PACKAGE}.{name}={value}" for name, value in facts.items())])
@@ -96,42 +96,42 @@ def build(program: Program, cache: Path) -> Path:
     """The program, from the cache or built now.
 
     Raises:
-        BuildError: it cannot be built.
+        BuildError: the program cannot be built.
     """
     folder = cache / f"{program.name}-{program.version}-{platform.machine()}"
-    with _alone(folder):
-        made = folder / program.name
-        if not made.exists():
+    with _locked(folder):
+        program_path = folder / program.name
+        if not program_path.exists():
             # Go reads sums in a module's folder alone
             (folder / "go.mod").write_text(_NO_REQUIREMENTS)
             (folder / "go.sum").write_text("".join(f"{line}\n" for line in program.sums))
             go_mod = _downloaded(program, folder).read_text()
             (folder / "go.mod").write_text(module_text(program, go_mod))
-            _compile(folder, program.package, made, flags=link_flags(program))
-        return made
+            _compile(folder, program.package, program_path, flags=link_flags(program))
+        return program_path
 
 
 def build_own(name: str, sources: Path, cache: Path) -> Path:
-    """A small program of ours from a folder of sources, once per content.
+    """A small program of ours from a folder of sources, built once per content.
 
     Raises:
-        BuildError: it cannot be built.
+        BuildError: the program cannot be built.
     """
     digest = hashlib.sha256()
     for path in sorted(sources.iterdir()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     folder = cache / f"{name}-{digest.hexdigest()[:12]}-{platform.machine()}"
-    with _alone(folder):
-        made = folder / name
-        if not made.exists():
+    with _locked(folder):
+        program_path = folder / name
+        if not program_path.exists():
             for path in sources.iterdir():
                 shutil.copyfile(path, folder / path.name)
-            _compile(folder, ".", made, flags="-s -w")
-        return made
+            _compile(folder, ".", program_path, flags="-s -w")
+        return program_path
 
 
-class _alone:  # noqa: N801 - used as a context manager only
-    """One builder at a time in a folder, which is made."""
+class _locked:  # noqa: N801 - used as a context manager only
+    """Lock of a folder, which is created: one builder works in it at a time."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -145,9 +145,10 @@ class _alone:  # noqa: N801 - used as a context manager only
 
 
 def _downloaded(program: Program, folder: Path) -> Path:
-    """Where the go.mod of the program's module is."""
-    said = _go(["mod", "download", "-json", f"{program.module}@{program.version}"], folder, what=program.name)
-    return go_mod_of(said)
+    """Path of the go.mod of the program's module."""
+    return go_mod_of(
+        _go(["mod", "download", "-json", f"{program.module}@{program.version}"], folder, name=program.name)
+    )
 
 
 def _compile(folder: Path, package: str, target: Path, *, flags: str) -> None:
@@ -155,12 +156,12 @@ def _compile(folder: Path, package: str, target: Path, *, flags: str) -> None:
     _go(
         ["build", "-trimpath", "-buildvcs=false", f"-ldflags={flags}", "-o", str(partial), package],
         folder,
-        what=target.name,
+        name=target.name,
     )
     partial.rename(target)
 
 
-def _go(arguments: Sequence[str], folder: Path, *, what: str) -> str:
+def _go(arguments: Sequence[str], folder: Path, *, name: str) -> str:
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
     try:
         done = subprocess.run(
@@ -168,24 +169,24 @@ def _go(arguments: Sequence[str], folder: Path, *, what: str) -> str:
             timeout=_BUILD_TIMEOUT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise BuildError(f"{what}: go {arguments[0]} took more than {_BUILD_TIMEOUT_S} s") from error
+        raise BuildError(f"{name}: go {arguments[0]} took more than {_BUILD_TIMEOUT_S} s") from error
     if done.returncode != 0:
-        raise BuildError(f"{what} cannot be built: {(done.stderr or done.stdout).strip()[-_ERROR_TEXT:]}")
+        raise BuildError(f"{name} cannot be built: {(done.stderr or done.stdout).strip()[-_ERROR_TEXT:]}")
     return done.stdout
 
 
 def _toolchain() -> str:
-    """A Go that can fetch the version a module wants by itself, which all can since 1.21.
+    """A Go that can fetch the version that a module requires, as every Go can since 1.21.
 
     Raises:
-        BuildError: there is none.
+        BuildError: no such Go is installed.
     """
-    found = shutil.which("go")
-    said = subprocess.run([found, "version"], capture_output=True, text=True, check=False).stdout if found else ""
-    match = re.search(r"go(\d+)\.(\d+)", said)
-    if found is None or match is None or (int(match[1]), int(match[2])) < _LEAST_GO:
+    go = shutil.which("go")
+    version = subprocess.run([go, "version"], capture_output=True, text=True, check=False).stdout if go else ""
+    match = re.search(r"go(\d+)\.(\d+)", version)
+    if go is None or match is None or (int(match[1]), int(match[2])) < _LEAST_GO:
         least = ".".join(str(part) for part in _LEAST_GO)
         raise BuildError(
             f"--source gomodules needs Go {least} or later on the PATH: install it, or name another source"
         )
-    return found
+    return go

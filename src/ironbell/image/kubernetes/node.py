@@ -1,9 +1,9 @@
 """Turns a Debian tree into a Kubernetes node: programs, units, settings, images in containerd's store.
 
-What kubeadm does on the machine is left to kubeadm; nothing here is of a cluster. Add-ons find the CNI plugins where
-they expect them (/opt/cni/bin), and may put their own beside them.
+What kubeadm does on the machine is left to kubeadm; nothing here belongs to a cluster. Add-ons find the CNI plugins
+at the path that they expect (/opt/cni/bin), and may put their own beside them.
 
-Failure modes: `BuildError` of the source, or an image that is asked for and the source did not bring.
+Failure modes: `BuildError` of the source, or an image that is required and that the source did not bring.
 
 Source: kubernetes/release: cmd/krel/templates/latest/kubeadm (the kubelet's drop-in and its variables); containerd:
 docs/cri/config.md.
@@ -28,23 +28,23 @@ PACKAGES = (
 _FILES = Path(__file__).parent / "files"
 _CTR, _BROUGHT = "usr/local/bin/ctr", "usr/share/ironbell/container-images"
 _PLUGINS, _PLUGINS_EXPECTED = "usr/lib/cni", "opt/cni/bin"
-# Enabled by its package; it is started by whoever gives it something to hold.
+# Enabled by its package; started by the component that gives it an address to hold.
 _LEFT_OFF = ("keepalived.service", "cni-dhcp.service", "cni-dhcp.socket", "nftables.service")
 
 
 @dataclass(frozen=True)
 class Node:
-    """What to make a node of."""
+    """Settings of a node."""
 
     release: Release
     source: Source
     registry: str = ""
     """Prefix of the images' names instead of kubeadm's own."""
     further_images: tuple[str, ...] = ()
-    """References of images to have beside those that kubeadm asks for."""
+    """References of images to include beside those that kubeadm requires."""
 
     def words(self) -> list[str]:
-        """What shapes the result, for the digest of inputs."""
+        """The settings that shape the result, for the digest of inputs."""
         return [str(self.release), self.registry, *self.further_images, *self.source.words()]
 
     def packages(self) -> tuple[str, ...]:
@@ -53,19 +53,19 @@ class Node:
 
 
 def install(node: Node, tree: Path, *, scratch: Path, progress: Progress) -> tuple[str, ...]:
-    """Make the tree a node; gives the references of the images in it.
+    """Turn the tree into a node; return the references of the images in it.
 
     Raises:
-        BuildError: see the module.
+        BuildError: the source failed, or did not bring an image that is required.
     """
     for name, program in node.source.programs(node.release, tree, progress).items():
         shutil.copyfile(program, tree / "usr/bin" / name)
         (tree / "usr/bin" / name).chmod(0o755)
     shutil.copytree(_FILES / "overlay", tree, dirs_exist_ok=True)
     (tree / _CTR).chmod(0o755)
-    asked = asked_images(node, tree)
-    further = (*node.further_images, *node.source.brings_unasked(node.further_images))
-    images = with_further(asked, further)
+    required = required_images(node, tree)
+    further = (*node.further_images, *node.source.default_images(node.further_images))
+    images = with_further(required, further)
     (tree / "etc/containerd").mkdir(parents=True, exist_ok=True)
     settings = (_FILES / "containerd.toml").read_text().replace("{pause}", pause(images).reference)
     (tree / "etc/containerd/config.toml").write_text(settings)
@@ -75,31 +75,31 @@ def install(node: Node, tree: Path, *, scratch: Path, progress: Progress) -> tup
     present = node.source.store_images(images, node.release, tree, scratch, progress)
     missing = [image.reference for image in images if image.reference not in present]
     if missing:
-        raise BuildError(f"the source did not bring images that are to be there: {', '.join(missing)}")
-    kubeadms = {image.reference for image in asked}
+        raise BuildError(f"the source did not bring required images: {', '.join(missing)}")
+    kubeadms = {image.reference for image in required}
     if others := [reference for reference in present if reference not in kubeadms]:
-        store.share(tree, others)
+        store.share_with_commands(tree, others)
     (tree / _BROUGHT).parent.mkdir(parents=True, exist_ok=True)
     (tree / _BROUGHT).write_text("".join(f"{reference}\n" for reference in present))
     return present
 
 
-def asked_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
-    """The images that this release's kubeadm asks for.
+def required_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
+    """The images that this release's kubeadm requires.
 
     Raises:
         BuildError: kubeadm does not run, or is of another release.
     """
     command = ["chroot", str(tree), "kubeadm"]
-    said = run([*command, "version", "-o", "short"]).strip()
-    if said != str(node.release):
-        raise BuildError(f"kubeadm in the image is {said}, not {node.release}")
+    version = run([*command, "version", "-o", "short"]).strip()
+    if version != str(node.release):
+        raise BuildError(f"kubeadm in the image is {version}, not {node.release}")
     repository = [f"--image-repository={node.registry}"] if node.registry else []
-    return parse_images(run([*command, "config", "images", "list", f"--kubernetes-version={said}", *repository]))
+    return parse_images(run([*command, "config", "images", "list", f"--kubernetes-version={version}", *repository]))
 
 
 def link_plugins(tree: Path) -> None:
-    """Put Debian's CNI plugins where add-ons expect them; those of another package that are there stay."""
+    """Link Debian's CNI plugins at the path that add-ons expect; plugins of another package stay."""
     folder = tree / _PLUGINS_EXPECTED
     folder.mkdir(parents=True, exist_ok=True)
     for plugin in sorted((tree / _PLUGINS).iterdir()):

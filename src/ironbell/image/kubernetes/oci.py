@@ -1,6 +1,6 @@
 """Container images without a container engine: one OCI archive that containerd imports.
 
-Each image is one layer. The same content gives the same bytes, whenever and by whomever it is made.
+Each image is one layer. The same content gives the same bytes, at any time and on any host.
 
 Source: opencontainers/image-spec: image-layout.md, manifest.md, config.md, layer.md; containerd: images/annotations.go
 (the full name of an image in an archive).
@@ -34,14 +34,14 @@ class Entry:
     """One file of an image: a program or library from `source`, or a link to `link`."""
 
     path: str
-    """Without a leading slash."""
+    """Path in the image, without a leading slash."""
     source: Path | None = None
     link: str = ""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """An image to make."""
+    """An image to write."""
 
     reference: str
     entries: tuple[Entry, ...]
@@ -57,14 +57,14 @@ def write(images: Sequence[Contents], target: Path, *, architecture: str = "amd6
 
 
 def layer(entries: Sequence[Entry]) -> bytes:
-    """The uncompressed layer: folders before what is in them, all root's, no times."""
+    """The uncompressed layer: folders before their content, all owned by root, without times."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
         folders = {str(parent) for entry in entries for parent in Path(entry.path).parents} - {"."}
         for name in sorted(folders | {"tmp"}):
             folder = _information(name, tarfile.DIRTYPE, mode=0o1777 if name == "tmp" else 0o755)
             archive.addfile(folder)
-        for entry in sorted(entries, key=lambda one: one.path):
+        for entry in sorted(entries, key=lambda entry: entry.path):
             if entry.source is None:
                 link = _information(entry.path, tarfile.SYMTYPE, mode=0o777)
                 link.linkname = entry.link
@@ -128,9 +128,9 @@ def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 def _information(name: str, kind: bytes, *, mode: int) -> tarfile.TarInfo:
-    made = tarfile.TarInfo(name)
-    made.type, made.mode = kind, mode
-    return made
+    information = tarfile.TarInfo(name)
+    information.type, information.mode = kind, mode
+    return information
 
 
 def _digest(data: bytes) -> str:

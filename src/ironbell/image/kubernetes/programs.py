@@ -13,30 +13,30 @@ from ironbell.image.kubernetes.oci import Entry
 from ironbell.osie import elf
 
 _FOLDERS = ("usr/sbin", "usr/bin", "sbin", "bin")
-# Loaded by name at run time, so no header tells: the matches and targets of iptables.
+# Loaded by name at run time, so no header names them: the matches and targets of iptables.
 _PLUGINS = ("usr/lib/*/xtables/*.so",)
 _LINKS = 10
 
 
 def with_libraries(tree: Path, names: Sequence[str]) -> list[Entry]:
-    """Each program under /usr/sbin by its name, its libraries where the loader looks."""
-    found = {f"usr/sbin/{name}": _resolved(tree, _place(tree, name)) for name in names}
+    """Each program under /usr/sbin by its name, and its libraries where the loader expects them."""
+    files = {f"usr/sbin/{name}": _resolved(tree, _place(tree, name)) for name in names}
     for pattern in _PLUGINS:
-        found |= {_merged(tree, path): _resolved(tree, path) for path in tree.glob(pattern)}
-    pending = list(found.values())
+        files |= {_merged(tree, path): _resolved(tree, path) for path in tree.glob(pattern)}
+    pending = list(files.values())
     while pending:
-        for wanted in elf.needed(pending.pop().read_bytes()):
-            place = _library(tree, wanted)
-            if (name := _merged(tree, place)) not in found:
-                found[name] = _resolved(tree, place)
-                pending.append(found[name])
-    return [*_links(found), *_grouped(found)]
+        for needed in elf.needed(pending.pop().read_bytes()):
+            place = _library(tree, needed)
+            if (name := _merged(tree, place)) not in files:
+                files[name] = _resolved(tree, place)
+                pending.append(files[name])
+    return [*_links(files), *_grouped(files)]
 
 
-def _grouped(found: dict[str, Path]) -> Iterable[Entry]:
-    """One copy of a file that has several names."""
+def _grouped(files: dict[str, Path]) -> Iterable[Entry]:
+    """Entries with one copy of a file that has several names."""
     first: dict[Path, str] = {}
-    for name, path in sorted(found.items()):
+    for name, path in sorted(files.items()):
         if path in first:
             yield Entry(name, link=f"/{first[path]}")
         else:
@@ -44,10 +44,10 @@ def _grouped(found: dict[str, Path]) -> Iterable[Entry]:
             yield Entry(name, path)
 
 
-def _links(found: dict[str, Path]) -> list[Entry]:
-    """`/lib` and its like inside `/usr`, as in the tree that the libraries come from."""
+def _links(files: dict[str, Path]) -> list[Entry]:
+    """Links of `/lib` and `/lib64` into `/usr`, as in the tree that the libraries come from."""
     return [
-        Entry(name, link=f"usr/{name}") for name in ("lib", "lib64") if any(k.startswith(f"usr/{name}/") for k in found)
+        Entry(name, link=f"usr/{name}") for name in ("lib", "lib64") if any(k.startswith(f"usr/{name}/") for k in files)
     ]
 
 
@@ -59,13 +59,13 @@ def _place(tree: Path, name: str) -> Path:
     raise BuildError(f"no package brought the program {name}")
 
 
-def _library(tree: Path, wanted: str) -> Path:
-    if wanted.startswith("/"):
-        return tree / wanted.lstrip("/")
+def _library(tree: Path, needed: str) -> Path:
+    if needed.startswith("/"):
+        return tree / needed.lstrip("/")
     for folder in sorted((*tree.glob("usr/lib/*-linux-gnu"), tree / "usr/lib")):
-        if (folder / wanted).exists() or (folder / wanted).is_symlink():
-            return folder / wanted
-    raise BuildError(f"no package brought the library {wanted}")
+        if (folder / needed).exists() or (folder / needed).is_symlink():
+            return folder / needed
+    raise BuildError(f"no package brought the library {needed}")
 
 
 def _resolved(tree: Path, path: Path) -> Path:

@@ -1,6 +1,6 @@
 """A release of Kubernetes, what a node of it needs, and how container images are named. Pure.
 
-Source: kubernetes/kubernetes: cmd/kubeadm/app/images (the list), build/lib/release.sh (what upstream puts where).
+Source: kubernetes/kubernetes: cmd/kubeadm/app/images (the list), build/lib/release.sh (upstream's paths).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse_release(text: str) -> Release:
     """Read `1.36.3` or `v1.36.3`.
 
     Raises:
-        BuildError: it is no whole version: an image is of one release, not of the newest one of today.
+        BuildError: the version is not complete: an image is of one release, not of the newest one of today.
     """
     match = _VERSION.fullmatch(text)
     if match is None:
@@ -49,7 +49,7 @@ def parse_release(text: str) -> Release:
 
 @dataclass(frozen=True, slots=True)
 class ContainerImage:
-    """A reference as kubeadm asks for it, and its two telling parts."""
+    """A reference as kubeadm lists it, with its name and tag."""
 
     reference: str
 
@@ -64,35 +64,35 @@ class ContainerImage:
 
 
 def parse_images(listing: str) -> tuple[ContainerImage, ...]:
-    """What `kubeadm config images list` printed.
+    """Read the output of `kubeadm config images list`.
 
     Raises:
-        BuildError: it named none, or not the pause image that every pod begins with.
+        BuildError: the output has no image, or lacks the pause image that every pod begins with.
     """
-    found = tuple(ContainerImage(line.strip()) for line in listing.splitlines() if ":" in line)
-    pause(found)
-    return found
+    images = tuple(ContainerImage(line.strip()) for line in listing.splitlines() if ":" in line)
+    pause(images)
+    return images
 
 
-def with_further(asked: Sequence[ContainerImage], references: Iterable[str]) -> tuple[ContainerImage, ...]:
-    """The images that kubeadm asks for, then others, each once.
+def with_further(required: Sequence[ContainerImage], references: Iterable[str]) -> tuple[ContainerImage, ...]:
+    """The images that kubeadm requires, then others, each once.
 
     Raises:
-        BuildError: a reference is not whole, with the name of its registry and a tag, as containerd needs it.
+        BuildError: a reference lacks its registry or tag, which containerd needs.
     """
     further = []
     for reference in references:
         if _REFERENCE.fullmatch(reference) is None:
             raise BuildError(f"--container-image {reference}: write registry, name and tag")
         further.append(ContainerImage(reference))
-    return tuple(dict.fromkeys((*asked, *further)))
+    return tuple(dict.fromkeys((*required, *further)))
 
 
 def pause(images: Iterable[ContainerImage]) -> ContainerImage:
     """The image that holds a pod's namespaces.
 
     Raises:
-        BuildError: there is none.
+        BuildError: no image is the pause image.
     """
     for image in images:
         if image.name == "pause":
@@ -101,12 +101,12 @@ def pause(images: Iterable[ContainerImage]) -> ContainerImage:
 
 
 def etcd_version(tag: str) -> str:
-    """The version of etcd in an image's tag; what follows the last dash counts builds of the image.
+    """The version of etcd in an image's tag, whose number after the last dash counts builds of the image.
 
     Raises:
-        BuildError: the tag is none.
+        BuildError: the tag is not a version.
     """
     match = _ETCD_VERSION.fullmatch(tag)
     if match is None:
-        raise BuildError(f"kubeadm asks for etcd {tag}, which is no version")
+        raise BuildError(f"kubeadm requires etcd {tag}, which is not a valid version")
     return f"v{match[1]}"

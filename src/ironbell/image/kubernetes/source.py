@@ -1,10 +1,13 @@
-"""Where a node's programs and container images come from: one interface, three sources.
+"""Sources of a node's programs and container images: one interface, three implementations.
 
 - `gomodules`: built here from their Go modules, static, one program an image; nothing but Go's module proxy is needed.
-- a folder: programs and image archives that somebody has put there.
+- a folder: programs and image archives that the user has put there.
 - `apt`: an apt repository and a registry that the user names.
 
 Failure modes: `BuildError` that names what the source lacks.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: templates/cluster-template.yaml; kube-vip/kube-vip: Makefile (the
+variable of the version), pkg/kubevip/config_generator.go (the manifest names the image by that version).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Protocol
 from ironbell.base.wording import counted
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, run
-from ironbell.image.kubernetes import golang, kubevip, oci, programs, store
+from ironbell.image.kubernetes import golang, oci, programs, store
 from ironbell.image.kubernetes.release import PROGRAMS, ContainerImage, Release, etcd_version, parse_release
 
 Progress = Callable[[str], None]
@@ -25,6 +28,20 @@ Progress = Callable[[str], None]
 _PAUSE = Path(__file__).parent / "files/pause"
 _COREDNS = "github.com/coredns/coredns"
 _ETCD = "go.etcd.io/etcd/server/v3"
+_KUBE_VIP = "kube-vip"
+_KUBE_VIP_MODULE = "github.com/kube-vip/kube-vip"
+# From upstream's Git tag, since not every checksum database knows each version of a module.
+_KUBE_VIP_SUMS = {
+    "v0.9.2": (
+        f"{_KUBE_VIP_MODULE} v0.9.2 h1:LAvGmK34svcNhTxXNyDoV7s1bHYEgXrM3ff2FxfH6Us=",
+        f"{_KUBE_VIP_MODULE} v0.9.2/go.mod h1:xt5AR9SOxcQhClhr5F++zwFT4K6OyFQ1n8azAm9V1CU=",
+    )
+}
+# The image that the cluster template of Cluster API Provider Tinkerbell pulls with `ctr` before kubeadm runs, for the
+# address of the control plane. A node has it in the namespaces of `ctr` and the kubelet, a `ctr images pull` that uses
+# it (`files/overlay/usr/local/bin/ctr`), jq, and `files/overlay/usr/lib/ironbell/kube-vip-kubeconfig` for kubeadm's
+# order on the first machine, so that the template works unchanged and without a registry.
+KUBE_VIP_IN_TEMPLATE = "ghcr.io/kube-vip/kube-vip:v0.9.2"
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
 # What kube-proxy calls; it writes rules by nothing else.
 _PROXY_TOOLS = (
@@ -33,11 +50,19 @@ _PROXY_TOOLS = (
 )  # fmt: skip
 
 
+def kube_vip_program(tag: str) -> golang.Program:
+    """kube-vip's one program, whose manifests name the image by the program's own version. Pure."""
+    sums = _KUBE_VIP_SUMS.get(tag, ())
+    return golang.Program(
+        _KUBE_VIP, _KUBE_VIP_MODULE, _KUBE_VIP_MODULE, tag, version_variable="main.Version", sums=sums
+    )
+
+
 class Source(Protocol):
-    """A place that programs and images come from. The tree is the Debian system that is being made."""
+    """A source of programs and images. The tree is the Debian system that is being built."""
 
     def words(self) -> Sequence[str]:
-        """What of it shapes the result, for the digest of inputs."""
+        """The settings that shape the result, for the digest of inputs."""
         ...
 
     def apt_lines(self) -> Sequence[str]:
@@ -45,27 +70,27 @@ class Source(Protocol):
         ...
 
     def packages(self, release: Release) -> Sequence[str]:
-        """Packages to install from there."""
+        """Packages to install from those entries."""
         ...
 
     def programs(self, release: Release, tree: Path, progress: Progress) -> Mapping[str, Path]:
-        """kubeadm, kubelet and kubectl, to be copied to /usr/bin; none where packages brought them."""
+        """kubeadm, kubelet and kubectl, to be copied to /usr/bin; empty where packages brought them."""
         ...
 
-    def brings_unasked(self, further: Sequence[str]) -> Sequence[str]:
-        """References of images that it brings although neither kubeadm nor the user, with `further`, asks for them."""
+    def default_images(self, further: Sequence[str]) -> Sequence[str]:
+        """References of images that it adds although neither kubeadm nor the user, with `further`, names them."""
         ...
 
     def store_images(
         self, images: Sequence[ContainerImage], release: Release, tree: Path, scratch: Path, progress: Progress
     ) -> tuple[str, ...]:
-        """Bring images into containerd's store of the tree; gives the references that it has then."""
+        """Import images into containerd's store of the tree; return the references that it has then."""
         ...
 
 
 @dataclass(frozen=True)
 class GoModules:
-    """Everything from Go modules. `cache` keeps what was built."""
+    """Everything from Go modules. `cache` keeps the built programs."""
 
     cache: Path
 
@@ -81,23 +106,24 @@ class GoModules:
     def programs(self, release: Release, tree: Path, progress: Progress) -> Mapping[str, Path]:
         return {name: self._kubernetes(name, release, progress) for name in PROGRAMS}
 
-    def brings_unasked(self, further: Sequence[str]) -> Sequence[str]:
-        return kubevip.unless_named(further)
+    def default_images(self, further: Sequence[str]) -> Sequence[str]:
+        has_kube_vip = any(ContainerImage(reference).name == _KUBE_VIP for reference in further)
+        return () if has_kube_vip else (KUBE_VIP_IN_TEMPLATE,)
 
     def store_images(
         self, images: Sequence[ContainerImage], release: Release, tree: Path, scratch: Path, progress: Progress
     ) -> tuple[str, ...]:
-        made = [self._contents(image, tree, progress) for image in images]
-        progress(f"packing {counted(len(made), 'container image')}")
+        contents = [self._contents(image, tree, progress) for image in images]
+        progress(f"packing {counted(len(contents), 'container image')}")
         archive = scratch / "images.tar"
-        oci.write(made, archive)
+        oci.write(contents, archive)
         return store.import_archives(tree, [archive])
 
     def _contents(self, image: ContainerImage, tree: Path, progress: Progress) -> oci.Contents:
         """The image's one program, at the place where upstream's image has it.
 
         Raises:
-            BuildError: the image is none that is known here.
+            BuildError: the image is not known here.
         """
         if image.name in _CONTROL_PLANE:
             program = self._kubernetes(image.name, parse_release(image.tag), progress)
@@ -111,14 +137,14 @@ class GoModules:
         if image.name == "coredns":
             program = self._built(golang.Program("coredns", _COREDNS, _COREDNS, image.tag), progress)
             return oci.Contents(image.reference, (oci.Entry("coredns", program),), entrypoint=("/coredns",))
-        if image.name == kubevip.NAME:
-            program = self._built(kubevip.program(image.tag), progress)
+        if image.name == _KUBE_VIP:
+            program = self._built(kube_vip_program(image.tag), progress)
             return oci.Contents(image.reference, (oci.Entry("kube-vip", program),), entrypoint=("/kube-vip",))
         if image.name == "pause":
             program = golang.build_own("pause", _PAUSE, self.cache)
             return oci.Contents(image.reference, (oci.Entry("pause", program),), entrypoint=("/pause",))
         raise BuildError(
-            f"--source gomodules cannot make the image {image.reference}: have it in a folder, or in a registry"
+            f"--source gomodules cannot build the image {image.reference}: take it from a folder or a registry"
         )
 
     def _kubernetes(self, name: str, release: Release, progress: Progress) -> Path:
@@ -148,13 +174,13 @@ class Folder:
     def programs(self, release: Release, tree: Path, progress: Progress) -> Mapping[str, Path]:
         missing = [name for name in PROGRAMS if not (self.path / name).is_file()]
         if missing:
-            raise BuildError(f"--source {self.path}: {', '.join(missing)} not in the folder")
-        said = run([str(self.path / "kubeadm"), "version", "-o", "short"]).strip()
-        if said != str(release):
-            raise BuildError(f"--source {self.path}: its kubeadm is {said}, not {release}")
+            raise BuildError(f"--source {self.path}: the folder lacks {', '.join(missing)}")
+        version = run([str(self.path / "kubeadm"), "version", "-o", "short"]).strip()
+        if version != str(release):
+            raise BuildError(f"--source {self.path}: its kubeadm is {version}, not {release}")
         return {name: self.path / name for name in PROGRAMS}
 
-    def brings_unasked(self, further: Sequence[str]) -> Sequence[str]:
+    def default_images(self, further: Sequence[str]) -> Sequence[str]:
         return ()
 
     def store_images(
@@ -191,7 +217,7 @@ class Packages:
     def programs(self, release: Release, tree: Path, progress: Progress) -> Mapping[str, Path]:
         return {}
 
-    def brings_unasked(self, further: Sequence[str]) -> Sequence[str]:
+    def default_images(self, further: Sequence[str]) -> Sequence[str]:
         return ()
 
     def store_images(

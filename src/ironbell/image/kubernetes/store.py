@@ -4,7 +4,7 @@ containerd runs for a moment, without its CRI plugin, in mount and process names
 the host, and the namespaces take it away with them. The images are unpacked at once, so that a node's first pod does
 not wait for that.
 
-Failure modes: `BuildError` with the end of what containerd said.
+Failure modes: `BuildError` with the end of containerd's output.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from ironbell.image.debian import run
 
 NAMESPACE = "k8s.io"
-"""Of the images that the kubelet knows."""
-OF_COMMANDS = "default"
-"""Of those that `ctr` knows where nobody names a namespace."""
+"""Namespace of the images that the kubelet uses."""
+COMMANDS_NAMESPACE = "default"
+"""Namespace that `ctr` uses by default."""
 _SCRATCH = "var/tmp/ironbell-store"
 _SCRIPT = """\
 set -e
@@ -50,10 +50,10 @@ wait "$daemon" || true
 
 
 def import_archives(tree: Path, archives: Sequence[Path]) -> tuple[str, ...]:
-    """Import OCI or docker archives; gives the references that the store has afterwards.
+    """Import OCI or docker archives; return the references that the store has afterwards.
 
     Raises:
-        BuildError: an archive is none, or containerd does not run here.
+        BuildError: an archive is not valid, or containerd does not run here.
     """
     scratch = tree / _SCRATCH
     scratch.mkdir(parents=True)
@@ -67,7 +67,7 @@ def import_archives(tree: Path, archives: Sequence[Path]) -> tuple[str, ...]:
 
 
 def pull(tree: Path, references: Sequence[str]) -> tuple[str, ...]:
-    """Pull images from their registries; gives the references that the store has afterwards.
+    """Pull images from their registries; return the references that the store has afterwards.
 
     Raises:
         BuildError: a registry does not answer, or has no such image.
@@ -81,13 +81,13 @@ def pull(tree: Path, references: Sequence[str]) -> tuple[str, ...]:
         resolver.unlink()
 
 
-def share(tree: Path, references: Sequence[str]) -> None:
-    """Let commands have images of the kubelet's too. Their content is there once; whoever runs one unpacks it.
+def share_with_commands(tree: Path, references: Sequence[str]) -> None:
+    """Make images of the kubelet available to `ctr` too. Their content is stored once, and unpacked when it is run.
 
     Raises:
         BuildError: containerd does not run here, or has no such image.
     """
-    own = _ctr("images import --no-unpack -", namespace=OF_COMMANDS)
+    own = _ctr("images import --no-unpack -", namespace=COMMANDS_NAMESPACE)
     _inside(tree, *(f"{_ctr(f'images export - {reference}')} | {own}" for reference in references))
 
 

@@ -1,7 +1,7 @@
-"""Keeps the agent running: what it prints goes to all consoles, why it ended is said, and it is started again.
+"""Keeps the agent running: its output goes to all consoles, its end is reported with the reason, and it is restarted.
 
-An agent that ran for a while starts again at once; one that fails from the start is given growing pauses, up to a
-minute, and what it said last is reported to the server. The machine is never left with a prompt or with nothing.
+An agent that ran for a while is restarted at once. One that fails from the start is restarted after growing pauses, up
+to a minute, and its last output is reported to the server. The machine is never left at a prompt, or without a message.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _TAIL_LINES = 5
 
 
 def supervise(arguments: Arguments, console: Console, *, command: Sequence[str] = COMMAND) -> None:
-    """Run the agent again and again. Returns only when the command line names no server to work for."""
+    """Run the agent again and again. Returns only when the command line names no server."""
     if not arguments.grpc_authority:
-        console.say("agent: not started: the kernel's command line has no grpc_authority=; look at the boot script")
+        console.report("agent: not started: the kernel's command line has no grpc_authority=; check the boot script")
         signal.pause()
     environment = {**os.environ, **agent_environment(arguments)}
     reporter = Reporter(environment)
@@ -37,28 +37,28 @@ def supervise(arguments: Arguments, console: Console, *, command: Sequence[str] 
     clock = SystemClock()
     while True:
         started = clock.monotonic()
-        console.say(f"agent: starting for {arguments.worker_id} at {arguments.grpc_authority}")
+        console.report(f"agent: starting for {arguments.worker_id} at {arguments.grpc_authority}")
         status, tail = run_once(command, environment=environment, console=console)
         lived_s = clock.monotonic() - started
         pause_s = next_pause(pause_s, lived_s=lived_s)
-        console.say(f"agent: {describe(status)} after {lived_s:.0f} s; starting it again in {pause_s:.0f} s")
+        console.report(f"agent: {describe(status)} after {lived_s:.0f} s; starting it again in {pause_s:.0f} s")
         if status != 0:
             for line in tail:
-                console.say(f"agent: it said: {line}")
-            reporter.tell("\n".join([f"agent {describe(status)} after {lived_s:.0f} s", *tail]))
+                console.report(f"agent: its last output: {line}")
+            reporter.send("\n".join([f"agent {describe(status)} after {lived_s:.0f} s", *tail]))
         time.sleep(pause_s)
 
 
 class Reporter:
-    """Tells the server that the agent failed, beside whatever else goes on; one report at a time."""
+    """Reports a failure of the agent to the server, in the background; one report at a time."""
 
     def __init__(self, environment: dict[str, str], *, command: Sequence[str] = REPORT) -> None:
         self._environment = environment
         self._command = command
         self._running: subprocess.Popen[bytes] | None = None
 
-    def tell(self, text: str) -> None:
-        """Send a report, unless the last one is still on its way. The sender gives up by itself."""
+    def send(self, text: str) -> None:
+        """Send a report, unless the last one is still on its way. The sender has a timeout of its own."""
         if self._running is not None and self._running.poll() is None:
             return
         self._running = subprocess.Popen(
@@ -70,7 +70,7 @@ class Reporter:
 
 
 def run_once(command: Sequence[str], *, environment: dict[str, str], console: Console) -> tuple[int, list[str]]:
-    """Run the agent to its end; gives its status and the last lines that it printed."""
+    """Run the agent until it ends; return its status and the last lines that it printed."""
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -83,12 +83,12 @@ def run_once(command: Sequence[str], *, environment: dict[str, str], console: Co
 
 
 def next_pause(pause_s: float, *, lived_s: float) -> float:
-    """How long to wait before the next start."""
+    """Pause before the next start, in seconds."""
     return _FIRST_PAUSE_S if lived_s >= _HEALTHY_S else min(pause_s * 2, _LAST_PAUSE_S)
 
 
 def describe(status: int) -> str:
-    """A process's end in words."""
+    """A process's exit status as a phrase."""
     if status >= 0:
         return f"ended with status {status}"
     try:

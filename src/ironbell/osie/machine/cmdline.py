@@ -1,6 +1,6 @@
 """The kernel's command line: upstream's arguments and ours, read once at boot.
 
-Unknown arguments are ignored; an argument without `=` or with an empty value counts as not given, where upstream's
+Unknown arguments are ignored; an argument without `=` or with an empty value is treated as unset, where upstream's
 readers crash on it.
 
 Source: tinkerbell/hook: images/hook-bootkit, files/; kernel: Documentation/admin-guide/kernel-parameters.rst.
@@ -18,7 +18,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the boot script told this machine. Empty text means not told."""
+    """The arguments of the boot script for this machine. An empty text is unset."""
 
     grpc_authority: str = ""
     worker_id: str = ""
@@ -31,14 +31,14 @@ class Arguments:
     has_insecure_tls: bool = False
     proxies: dict[str, str] = field(default_factory=dict)
     unix_time: int = 0
-    """The boot server's clock when it wrote the script; 0 where it did not say."""
+    """The boot server's clock when it wrote the script; 0 if unset."""
     ca_url: str = ""
     ca_sha256: str = ""
     raw: dict[str, str] = field(default_factory=dict)
 
 
 def split(text: str) -> dict[str, str]:
-    """Name and value of every argument; the last of several wins. Double quotes protect spaces, as in the kernel."""
+    """Name and value of every argument; the last one is used. Double quotes protect spaces, as in the kernel."""
     values: dict[str, str] = {}
     for word in re.findall(r'(?:[^\s"]|"[^"]*"?)+', text):
         name, _, value = word.partition("=")
@@ -47,9 +47,9 @@ def split(text: str) -> dict[str, str]:
 
 
 def parse(text: str, *, built_in_proxy: str = "") -> Arguments:
-    """The command line as arguments. Never fails: a value of the wrong form counts as not given.
+    """The command line as arguments. Never fails: a value that is not valid is treated as unset.
 
-    `built_in_proxy` holds where the command line names no proxy.
+    `built_in_proxy` is used where the command line names no proxy.
     """
     raw = split(text)
     mac = raw.get("hw_addr", "").lower().replace("-", ":")
@@ -72,7 +72,7 @@ def parse(text: str, *, built_in_proxy: str = "") -> Arguments:
 
 
 def _vlan(text: str) -> str:
-    """A VLAN number that can be tagged; upstream's pattern allows 0 and lists, of which the first counts."""
+    """A VLAN number that can be tagged; upstream's pattern allows 0 and lists, of which the first is used."""
     first = text.partition(",")[0]
     is_number = first.isascii() and first.isdecimal()
     return first if is_number and 1 <= int(first) <= 4094 else ""
@@ -88,7 +88,7 @@ def _everywhere(proxy: str) -> dict[str, str]:
 
 
 def agent_environment(arguments: Arguments) -> dict[str, str]:
-    """The agent's environment, under the names that HookOS hands to its agent."""
+    """The agent's environment, with the names that HookOS passes to its agent."""
     flags = {True: "true", False: "false"}
     values = {
         "TINKERBELL_GRPC_AUTHORITY": arguments.grpc_authority,

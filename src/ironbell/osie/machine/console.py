@@ -1,11 +1,11 @@
-"""Says what happens where a person can see it: every console of the machine, a file, and syslog.
+"""Prints messages where a person can see them: every console of the machine, a file, and syslog.
 
 The kernel prints to all consoles named by `console=`, a process only to the last one. A serial port that nobody reads
-must not stop the boot, so consoles are written without waiting and what they do not take is lost.
+must not stop the boot, so consoles are written without waiting, and output that they do not accept is lost.
 
-Failure modes: a console that does not exist or blocks is passed over; syslog is sent once and not confirmed.
+Failure modes: a console that does not exist or blocks is skipped; syslog is sent once and not confirmed.
 
-Source: RFC 3164 (the form that receivers of both forms take).
+Source: RFC 3164 (the format that receivers of both formats accept).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_DATAGRAM = 8192
 
 
 class Console:
-    """One sink for all that the boot stage and the agent say. Safe to use from several threads."""
+    """The one sink for messages of the boot stage and the agent. Safe to use from several threads."""
 
     def __init__(
         self, *, devices: list[Path], log: Path, clock: Clock | None = None, limit_bytes: int = _LOG_LIMIT_BYTES
@@ -45,20 +45,20 @@ class Console:
         self._hostname = hostname
         self._syslog = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM), (address, number))
 
-    def say(self, text: str) -> None:
-        """One line of our own, with the seconds since boot."""
+    def report(self, text: str) -> None:
+        """Print a line of our own, with the seconds since boot."""
         self.line(f"ironbell [{self._clock.monotonic():7.2f}] {text}")
 
     def line(self, text: str) -> None:
-        """One line as it is."""
+        """Print a line unchanged."""
         encoded = text.encode("utf-8", "replace")
         with self._lock:
             for device in self._devices:
                 _write(device, encoded + b"\r\n")
-            self._keep(encoded + b"\n")
+            self._append_to_log(encoded + b"\n")
             self._transmit(text)
 
-    def _keep(self, data: bytes) -> None:
+    def _append_to_log(self, data: bytes) -> None:
         try:
             if self._log.exists() and self._log.stat().st_size > self._limit_bytes:
                 self._log.replace(self._log.with_suffix(".old"))
@@ -76,7 +76,7 @@ class Console:
         try:
             connection.sendto(datagram, socket.MSG_DONTWAIT, address)
         except (OSError, OverflowError, UnicodeError):
-            # The last two: a port or a host name that cannot be one.
+            # OverflowError and UnicodeError: a port or a host name that is not valid.
             return
 
 

@@ -1,9 +1,9 @@
-"""Carries out a network plan with `ip` and udhcpc, and says what came of it.
+"""Carries out a network plan with `ip` and udhcpc, and reports the result.
 
 udhcpc stays behind every interface to renew its lease; its script (`files/udhcpc`) applies addresses and routes and
 leaves the lease in /run/ironbell/leases.
 
-Failure modes: `NetworkError` with what to look at, when nothing was configured in time; the caller tries again.
+Failure modes: `NetworkError` with what to check, when nothing was configured in time; the caller tries again.
 
 Source: busybox: networking/udhcp.
 """
@@ -27,12 +27,12 @@ _POLL_S = 0.1
 
 
 class NetworkError(Exception):
-    """The network could not be configured; the text says what to look at."""
+    """The network could not be configured; the message names what to check."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """The network as it was configured. Empty text and tuples where nobody said."""
+    """The configured network. A field is empty where neither DHCP nor the plan set it."""
 
     interface: str
     address: str
@@ -44,7 +44,7 @@ class Connection:
 
 
 def nics(folder: Path = SYS_NET) -> list[Nic]:
-    """Ethernet interfaces made of hardware, or of what stands for hardware in a virtual machine."""
+    """Ethernet interfaces of hardware, or of a virtual machine's virtual hardware."""
     if not folder.is_dir():
         return []
     paths = (path for path in sorted(folder.iterdir()) if (path / "device").exists())
@@ -52,7 +52,7 @@ def nics(folder: Path = SYS_NET) -> list[Nic]:
 
 
 def parse_lease(text: str, *, interface: str) -> Connection:
-    """What the DHCP script left behind."""
+    """The lease that the DHCP script wrote."""
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     search = values.get("search", "") or values.get("domain", "")
     return Connection(
@@ -69,10 +69,10 @@ def parse_lease(text: str, *, interface: str) -> Connection:
 def connect(plan: NetworkPlan, *, clients: dict[str, subprocess.Popen[bytes]], timeout_s: float) -> Connection:
     """Bring the plan's interfaces up and wait for the first that has an address.
 
-    `clients` keeps the DHCP clients between calls, so that a second try does not start second ones.
+    `clients` keeps the DHCP clients between calls, so that a second attempt starts no second client.
 
     Raises:
-        NetworkError: none has an address in time.
+        NetworkError: no interface has an address in time.
     """
     names = [_tagged(name, plan.vlan_id) for name in plan.interfaces]
     if plan.static is not None:
@@ -132,7 +132,7 @@ def _await_lease(names: list[str], timeout_s: float) -> Connection:
                 return parse_lease(text, interface=name)
         time.sleep(_POLL_S)
     dark = [name for name in names if _read(SYS_NET / name / "carrier") != "1"]
-    hint = f"; no carrier on {', '.join(dark)}: look at cable and switch port" if dark else ""
+    hint = f"; no carrier on {', '.join(dark)}: check cable and switch port" if dark else ""
     raise NetworkError(f"no DHCP server answered on {', '.join(names)} within {timeout_s:.0f} s{hint}")
 
 

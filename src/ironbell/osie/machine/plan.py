@@ -1,4 +1,4 @@
-"""How this machine shall get onto its network: decided from the command line and the NICs that are there.
+"""Decides how this machine connects to its network, from the command line and the NICs that are present.
 
 Pure. Precedence: a static `ipam=`, else DHCP on the NIC with `hw_addr`, else on `interface=`, else on every NIC; in a
 VLAN where one is named.
@@ -36,7 +36,7 @@ class StaticAddress:
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """Which interfaces to bring up and how. `static` None means DHCP; `missing` says what is waited for."""
+    """Interfaces to bring up, and their settings. `static` None means DHCP; `missing` is the NIC to wait for."""
 
     interfaces: tuple[str, ...] = ()
     vlan_id: str = ""
@@ -62,10 +62,10 @@ class Ipam:
 
 
 def parse_ipam(text: str) -> Ipam:
-    """Read the value of `ipam=`: nine fields between colons, of which MAC, address and netmask must be there.
+    """Read the value of `ipam=`: nine fields between colons, of which MAC, address and netmask must be set.
 
     Raises:
-        ValueError: names the field that is wrong.
+        ValueError: the message names the wrong field.
     """
     fields = text.split(":") + [""] * (_IPAM_FIELDS - 1 - text.count(":"))
     if len(fields) != _IPAM_FIELDS:
@@ -94,7 +94,7 @@ def parse_ipam(text: str) -> Ipam:
 
 
 def plan(arguments: Arguments, nics: Iterable[Nic]) -> NetworkPlan:
-    """Decide; where the wanted NIC is not (yet) there the plan says what is missing.
+    """The plan for the interfaces that are present; `missing` names a requested NIC that is not present (yet).
 
     Raises:
         ValueError: `ipam=` cannot be read.

@@ -1,11 +1,11 @@
-"""Sets the clock before any certificate is judged by it.
+"""Sets the clock before any certificate is checked against it.
 
-A machine that stood in a store for two years has the wrong time, and then every certificate is expired or not yet
-valid. Asked, in this order: the network's time servers (DHCP option 42 or `ipam=`) by SNTP; what the boot script said
-(`ironbell.time=`); the boot server's hosts by the Date of an HTTP answer. Where none answers the hardware clock stays,
-unless it is earlier than this image was made.
+A machine that was in storage for two years has the wrong time, and then every certificate is expired or not yet
+valid. The sources, in this order: the network's time servers (DHCP option 42 or `ipam=`) by SNTP; the boot script
+(`ironbell.time=`); the boot server's hosts by the Date of an HTTP response. Where none answers, the hardware clock
+stays, unless it is earlier than the date of this image.
 
-Failure modes: a server that does not answer within its time, or answers nonsense, is passed over.
+Failure modes: a server that does not answer in time, or with an invalid answer, is skipped.
 
 Source: RFC 4330 section 4 and 5 (SNTP); RFC 9110 section 6.6.1 (Date).
 """
@@ -31,22 +31,22 @@ _SNTP_TIMEOUT_S = 2.0
 _HTTP_TIMEOUT_S = 3.0
 _MODE_SERVER = 4
 _LEAP_UNKNOWN = 3
-# A step smaller than this is left alone: certificates do not care, and logs stay in order.
+# A smaller step is not made: certificates do not need it, and logs stay in order.
 _TOLERANCE_S = 2.0
-# Where HTTP answers on hosts of ours or upstream's: boot files, metadata, and the metadata of old.
+# Ports of HTTP servers of ours or upstream's: boot files, metadata, and upstream's older metadata.
 HTTP_PORTS = (*UPSTREAM_HTTP_PORTS, WEB_PORT, HTTP_PORT, UPSTREAM_METADATA_PORT)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A moment in Unix seconds and who told it."""
+    """A moment in Unix seconds, and the source that reported it."""
 
     unix_s: float
     source: str
 
 
 def parse_sntp(packet: bytes) -> float | None:
-    """Unix seconds of a server's answer; None when it is no usable answer."""
+    """Unix seconds of a server's answer; None if the answer is not usable."""
     if len(packet) < 48:
         return None
     leap, mode, stratum = packet[0] >> 6, packet[0] & 7, packet[1]
@@ -59,7 +59,7 @@ def parse_sntp(packet: bytes) -> float | None:
 
 
 def parse_http_date(text: str) -> float | None:
-    """Unix seconds of a Date header; None when it is not one."""
+    """Unix seconds of a Date header; None if it is not a date."""
     try:
         moment = parsedate_to_datetime(text)
     except (TypeError, ValueError, IndexError):
@@ -70,8 +70,8 @@ def parse_http_date(text: str) -> float | None:
         return None
 
 
-def ask_sntp(host: str) -> Reading | None:
-    """One question to one time server."""
+def query_sntp(host: str) -> Reading | None:
+    """Query one time server once."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
             connection.settimeout(_SNTP_TIMEOUT_S)
@@ -83,8 +83,8 @@ def ask_sntp(host: str) -> Reading | None:
     return Reading(seconds, f"time server {host}") if seconds is not None else None
 
 
-def ask_http(host: str, port: int) -> Reading | None:
-    """The Date of a web server's answer, whatever the answer is."""
+def query_http(host: str, port: int) -> Reading | None:
+    """The Date of a web server's response, whatever its status."""
     connection = http.client.HTTPConnection(host, port, timeout=_HTTP_TIMEOUT_S)
     try:
         connection.request("HEAD", "/")
@@ -97,25 +97,25 @@ def ask_http(host: str, port: int) -> Reading | None:
     return Reading(seconds, f"{host}:{port}") if seconds is not None else None
 
 
-def find(
-    *, time_servers: Iterable[str], hosts: Iterable[str], told_unix_s: int, clock: Clock, budget_s: float = 12.0
+def read_time(
+    *, time_servers: Iterable[str], hosts: Iterable[str], script_unix_s: int, clock: Clock, budget_s: float = 12.0
 ) -> Reading | None:
     """The first answer, in the order of trust. Servers that stay silent cost no more than the budget together."""
     deadline = clock.monotonic() + budget_s
     for server in time_servers:
-        if clock.monotonic() < deadline and (reading := ask_sntp(server)):
+        if clock.monotonic() < deadline and (reading := query_sntp(server)):
             return reading
-    if told_unix_s > 0:
-        return Reading(float(told_unix_s), "the boot script")
+    if script_unix_s > 0:
+        return Reading(float(script_unix_s), "the boot script")
     for host in hosts:
         for port in HTTP_PORTS:
-            if clock.monotonic() < deadline and (reading := ask_http(host, port)):
+            if clock.monotonic() < deadline and (reading := query_http(host, port)):
                 return reading
     return None
 
 
 def correction(*, now_unix_s: float, reading: Reading | None, built_unix_s: float) -> Reading | None:
-    """What the clock has to be set to; None when it may stay as it is."""
+    """The reading to set the clock to; None if the clock stays unchanged."""
     if reading is not None and reading.unix_s >= built_unix_s:
         return reading if abs(reading.unix_s - now_unix_s) > _TOLERANCE_S else None
     if now_unix_s < built_unix_s:
@@ -127,11 +127,11 @@ def set_clock(unix_s: float) -> None:
     """Set the system's clock.
 
     Raises:
-        OSError: not allowed to.
+        OSError: this process may not set the clock.
     """
     time.clock_settime(time.CLOCK_REALTIME, unix_s)
 
 
 def describe(unix_s: float) -> str:
-    """A moment for a person."""
+    """A moment as text for people."""
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
