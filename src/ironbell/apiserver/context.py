@@ -1,23 +1,47 @@
-"""The parts of one server, as one value that the verbs work with."""
+"""The parts of one server, as one value that the verbs work with, and the cache of values that many requests share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ironbell.api.client import EventType, WatchEvent
-from ironbell.apiserver.actions import Actions
 from ironbell.apiserver.admission import Admission
-from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
 from ironbell.apiserver.request import Request
 from ironbell.apiserver.resources import Convert, Converter, Resources
 from ironbell.apiserver.schema.rules import CompileRule
-from ironbell.apiserver.sharing import Shared
 from ironbell.apiserver.store.store import Store
+from ironbell.apiserver.subresources import Actions, Connects
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Shared(Generic[K, V]):
+    """Values by key, all of them dropped when they are too many or too large."""
+
+    __slots__ = ("_bytes", "_most", "_most_bytes", "_values")
+
+    def __init__(self, *, most: int = 256, most_bytes: int = 4 << 20) -> None:
+        self._values: dict[K, V] = {}
+        self._bytes = 0
+        self._most, self._most_bytes = most, most_bytes
+
+    def get(self, key: K) -> V | None:
+        return self._values.get(key)
+
+    def put(self, key: K, value: V, *, size: int) -> None:
+        """Keep a value that takes `size` bytes."""
+        if len(self._values) >= self._most or self._bytes + size > self._most_bytes:
+            self._values.clear()
+            self._bytes = 0
+        self._values[key] = value
+        self._bytes += size
+
 
 __all__ = ["Context", "Request", "ShownKey"]
 

@@ -22,7 +22,6 @@ from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.access.roles import RoleAuthorizer
 from ironbell.apiserver.admission import Admission
 from ironbell.apiserver.builtin.kinds import builtin_resources
-from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.context import Context
 from ironbell.apiserver.crds.install import Definitions, install
 from ironbell.apiserver.crds.rules import CrdRules
@@ -47,6 +46,7 @@ from ironbell.apiserver.store.log import MemoryLog, Row
 from ironbell.apiserver.store.retention import Retention
 from ironbell.apiserver.store.sqlite import SqliteLog
 from ironbell.apiserver.store.store import Store
+from ironbell.apiserver.subresources import Connects
 from ironbell.apiserver.webhooks.client import WebhookClient
 from ironbell.apiserver.webhooks.conversion import converter_for
 from ironbell.apiserver.webhooks.dispatch import AdmissionWebhooks

@@ -26,9 +26,9 @@ from ironbell.api.kind import Collection
 from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.access.roles import Attributes, forbidden_error
 from ironbell.apiserver.admission import AdmissionRequest, Operation
-from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.selectors.selectors import selected_name
+from ironbell.apiserver.subresources import ConnectRequest, ConnectResponse
 from ironbell.apiserver.verbs import create, delete, lists, patch, read, scale, update
 
 

@@ -18,9 +18,8 @@ from typing import Any
 
 import msgspec
 
-from ironbell.apiserver.actions import Actions
-from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.subresources import Actions, Connects
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?$")
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

@@ -1,4 +1,4 @@
-"""Errors in fields of an object, in the shapes that Kubernetes clients show.
+"""Errors in fields of an object, in the shapes that Kubernetes clients show, and paths of fields.
 
 Source: kubernetes/apimachinery: pkg/util/validation/field/errors.go (kinds, wording of the parts).
 """
@@ -6,7 +6,7 @@ Source: kubernetes/apimachinery: pkg/util/validation/field/errors.go (kinds, wor
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias, Union
 
 import msgspec
 
@@ -100,3 +100,25 @@ def too_long(path: str, limit: int) -> FieldError:
 
 def too_many(path: str, actual: int, limit: int) -> FieldError:
     return _error("FieldValueTooMany", path, actual, f"must have at most {limit} item{'' if limit == 1 else 's'}")
+
+
+class MapKey(str):
+    """A key of a map, where rules tell it apart from the name of a property."""
+
+    __slots__ = ()
+
+
+Path: TypeAlias = Union["tuple[Path, str | int]", None]
+
+
+def render(path: Path) -> str:
+    """A path as messages show it: `spec.disks[0].device`."""
+    parts: list[str] = []
+    while path is not None:
+        parent, key = path
+        if isinstance(key, (int, MapKey)):
+            parts.append(f"[{key}]")
+        else:
+            parts.append(f".{key}" if parent is not None else key)
+        path = parent
+    return "".join(reversed(parts))

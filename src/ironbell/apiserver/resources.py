@@ -13,8 +13,7 @@ from typing import Any, Protocol
 from ironbell.api.client import NotFound
 from ironbell.api.kind import Collection, Column
 from ironbell.apiserver.metadata import NameRule, name_fault
-from ironbell.apiserver.schema.compiled import CompiledSchema
-from ironbell.apiserver.schema.shape import Shape
+from ironbell.apiserver.schema.compiled import CompiledSchema, Shape
 from ironbell.apiserver.store.entry import Entry
 from ironbell.apiserver.strategy import PLAIN, Strategy
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from ironbell.api.client import BadRequest, NotFound
 from ironbell.apiserver.access.identity import ADMIN
-from ironbell.apiserver.connect import ConnectRequest
+from ironbell.apiserver.subresources import ConnectRequest
 from ironbell.app.site.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SystemClock
 from ironbell.services.workflow.index import WorkflowTable

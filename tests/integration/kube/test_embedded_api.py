@@ -14,10 +14,10 @@ import pytest
 from ironbell.api.client import Api, Conflict, Forbidden, NotFound, PatchType, Preconditions
 from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.access.identity import ADMIN, MASTERS
-from ironbell.apiserver.actions import Action
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import Running, serve
 from ironbell.apiserver.request import Request
+from ironbell.apiserver.subresources import Action
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness, SystemRandomness
 from ironbell.kube.cache.informer import Informer

@@ -13,10 +13,10 @@ import pytest
 
 from ironbell.api.client import ApiError, NotFound
 from ironbell.apiserver.access.identity import ADMIN
-from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditRecord
 from ironbell.apiserver.http.serve import ListenError, serve
+from ironbell.apiserver.subresources import ConnectRequest, ConnectResponse
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec import goyaml

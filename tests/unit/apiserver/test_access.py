@@ -11,7 +11,7 @@ from ironbell.api.client import Forbidden, Invalid, NotFound, PatchType, Selecto
 from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.access.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.admission import AdmissionRequest, Operation
-from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
+from ironbell.apiserver.subresources import ConnectRequest, ConnectResponse
 
 ALICE = Identity("alice", ("team",))
 Make = Callable[..., dict[str, Any]]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ironbell.api.client import ApiError, BadRequest, Conflict, Invalid, PatchType, UnsupportedMediaType, WriteOptions
 from ironbell.apiserver.patches.jsonpatch import apply_json_patch
-from ironbell.apiserver.patches.merge import merge
-from ironbell.apiserver.patches.strategic import strategic_merge
+from ironbell.apiserver.patches.merge import merge, strategic_merge
 
 Make = Callable[..., dict[str, Any]]
 

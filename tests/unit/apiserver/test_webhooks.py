@@ -12,7 +12,7 @@ from ironbell.api.client import ApiError
 from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.schema.shape import plain_shape
+from ironbell.apiserver.schema.compiled import plain_shape
 from ironbell.apiserver.store.entry import Entry
 from ironbell.apiserver.store.log import MemoryLog
 from ironbell.apiserver.store.store import Store

@@ -16,7 +16,7 @@ from ironbell.apiserver.discovery import (
     version_order,
 )
 from ironbell.apiserver.resources import ResourceInfo, ScalePaths
-from ironbell.apiserver.schema.shape import plain_shape
+from ironbell.apiserver.schema.compiled import plain_shape
 
 
 def info(group_name: str, version: str, plural: str, kind: str, **more: Any) -> ResourceInfo:

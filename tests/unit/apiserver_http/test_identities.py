@@ -13,10 +13,9 @@ from ironbell.apiserver.access.identity import MASTERS, Identity
 from ironbell.apiserver.access.pki import PkiError
 from ironbell.apiserver.access.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.identities.accounts import AccountTokens, Reference, split_user_name
-from ironbell.apiserver.identities.bearer import BearerTokens
+from ironbell.apiserver.identities.bearer import BearerTokens, StaticTokens
 from ironbell.apiserver.identities.impersonation import impersonated, requested_identity
 from ironbell.apiserver.identities.jwt import SigningKey
-from ironbell.apiserver.identities.static_tokens import StaticTokens
 from ironbell.apiserver.store.entry import Entry
 from ironbell.apiserver.store.log import MemoryLog
 from ironbell.apiserver.store.store import Store

@@ -16,7 +16,7 @@ from ironbell.apiserver.openapi.v2 import narrow
 from ironbell.apiserver.openapi.v2_protobuf import encode
 from ironbell.apiserver.openapi.v3 import resolve
 from ironbell.apiserver.resources import ResourceInfo, Resources
-from ironbell.apiserver.schema.shape import plain_shape
+from ironbell.apiserver.schema.compiled import plain_shape
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

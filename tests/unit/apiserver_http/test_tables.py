@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.api.kind import Column
-from ironbell.apiserver.tables.age import age
+from ironbell.apiserver.tables.cells import age
 from ironbell.apiserver.tables.columns import printer
 from ironbell.apiserver.tables.table import Include, partial_metadata, partial_metadata_list, resource_version, table
 from ironbell.base.wording import human_duration

@@ -9,7 +9,7 @@ import msgspec
 from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.access.roles import Attributes, Rule
 from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
-from ironbell.apiserver.rbac.names import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from ironbell.apiserver.rbac.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from ironbell.apiserver.store.entry import Change, Entry
 
 ALICE = Identity("alice", ("team", "system:authenticated"))

@@ -15,7 +15,7 @@ from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.schema.shape import plain_shape
+from ironbell.apiserver.schema.compiled import plain_shape
 from ironbell.apiserver.warnings import collecting
 from ironbell.app.admission import server as webhooks
 from ironbell.app.admission.holds import protect_held_servers

@@ -14,7 +14,7 @@ from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.access.roles import Attributes, Binding, Role, RoleAuthorizer, Rule
 from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.schema.shape import plain_shape
+from ironbell.apiserver.schema.compiled import plain_shape
 from ironbell.apiserver.warnings import collecting
 from ironbell.app.admission.reference_webhook import REFERENCES_PATH, REVIEWS, reference_handler
 from ironbell.app.admission.references import check_references

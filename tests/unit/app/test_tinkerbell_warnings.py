@@ -11,7 +11,7 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.apiserver.access.identity import ADMIN
 from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.schema.shape import plain_shape
+from ironbell.apiserver.schema.compiled import plain_shape
 from ironbell.apiserver.warnings import collecting
 from ironbell.app.admission.warnings import warn_of_tinkerbell, warnings_of
 from ironbell.app.run.webhooks import ineffective_review

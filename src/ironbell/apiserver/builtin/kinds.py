@@ -20,8 +20,7 @@ from ironbell.api.crd.schema import root_schema
 from ironbell.apiserver.builtin import names
 from ironbell.apiserver.builtin.autoscalers import convert_autoscaler
 from ironbell.apiserver.builtin.decode import compile_decode
-from ironbell.apiserver.builtin.eventrules import EventRules
-from ironbell.apiserver.builtin.events import convert_event
+from ironbell.apiserver.builtin.events import EventRules, convert_event
 from ironbell.apiserver.builtin.facts import BuiltinResource, builtin_facts, expanded, referenced_types
 from ironbell.apiserver.builtin.networking import DisruptionRules, IngressRules, ServiceRules
 from ironbell.apiserver.builtin.strategies import (
@@ -42,15 +41,14 @@ from ironbell.apiserver.builtin.workloads import (
 )
 from ironbell.apiserver.crds.keywords import definition_misfit, prune_definition
 from ironbell.apiserver.crds.rules import CrdRules
+from ironbell.apiserver.fielderrors import Path
 from ironbell.apiserver.flowcontrol.strategies import LevelRules, SchemaRules
 from ironbell.apiserver.metadata import NameRule, label_name_fault, name_fault, path_segment_fault
 from ironbell.apiserver.policies import strategies as policies
-from ironbell.apiserver.policies.mutating_rules import MutatingBindingRules, MutatingPolicyRules
+from ironbell.apiserver.policies.strategies import MutatingBindingRules, MutatingPolicyRules
 from ironbell.apiserver.rbac.strategies import BindingRules, RoleRules
 from ironbell.apiserver.resources import OBJECT_VERBS, ResourceInfo, ScalePaths
-from ironbell.apiserver.schema.compiled import CompiledSchema, compile_schema
-from ironbell.apiserver.schema.paths import Path
-from ironbell.apiserver.schema.shape import Shape
+from ironbell.apiserver.schema.compiled import CompiledSchema, Shape, compile_schema
 from ironbell.apiserver.strategy import PLAIN, Strategy
 from ironbell.apiserver.webhooks.strategies import WebhookRules
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ironbell.apiserver.fielderrors import FieldError, required
-from ironbell.apiserver.schema.paths import Path, render
+from ironbell.apiserver.fielderrors import FieldError, Path, render, required
 from ironbell.apiserver.schema.validate import Check
 
 _EMPTY_IS_FINE = {

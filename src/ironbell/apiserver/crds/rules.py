@@ -8,9 +8,9 @@ pkg/controller/status/naming_controller.go (names, conditions).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from ironbell.apiserver.crds.names import names_faults
 from ironbell.apiserver.crds.schemas import schema_faults
 from ironbell.apiserver.crds.served import is_established
 from ironbell.apiserver.crds.versions import (
@@ -170,7 +170,7 @@ def _spec_faults(spec: dict[str, Any], name: str) -> list[FieldError]:
             errors.append(invalid(f"spec.versions[{index}].name", version.get("name", ""), fault))
     errors += deprecation_faults(versions)
     errors += version_list_faults(versions)
-    errors += names_faults(names, "spec.names")
+    errors += _names_faults(names, "spec.names")
     errors += subresource_faults(versions)
     errors += column_faults(versions)
     errors += selectable_faults(versions)
@@ -250,3 +250,28 @@ def _dated(condition: dict[str, str], old_conditions: Any, now: str) -> dict[str
     same: dict[str, str] = next((known for known in old_conditions if known.get("type") == condition["type"]), {})
     unchanged = same.get("status") == condition["status"]
     return {**condition, "lastTransitionTime": same.get("lastTransitionTime", now) if unchanged else now}
+
+
+def _names_faults(names: dict[str, Any], path: str) -> Iterator[FieldError]:
+    """Faults of the names of a kind."""
+    for field in ("plural", "singular", "kind", "listKind"):
+        if not names.get(field):
+            yield required(f"{path}.{field}")
+    for field in ("plural", "singular"):
+        name = names.get(field)
+        if name and (fault := label_1035_fault(name)):
+            yield invalid(f"{path}.{field}", name, fault)
+    for field in ("kind", "listKind"):
+        name = names.get(field)
+        if name and (fault := label_1035_fault(name.lower())):
+            yield invalid(f"{path}.{field}", name, f"may have mixed case, but should otherwise match: {fault}")
+    yield from _word_faults(names, path, "shortNames")
+    if names.get("kind") and names["kind"] == names.get("listKind"):
+        yield invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
+    yield from _word_faults(names, path, "categories")
+
+
+def _word_faults(names: dict[str, Any], path: str, field: str) -> Iterator[FieldError]:
+    for index, word in enumerate(names.get(field) or ()):
+        if fault := label_1035_fault(word):
+            yield invalid(f"{path}.{field}[{index}]", word, fault)

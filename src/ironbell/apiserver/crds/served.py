@@ -8,9 +8,8 @@ from typing import Any
 
 from ironbell.api.kind import Column
 from ironbell.apiserver.resources import Convert, Converter, ResourceInfo, ScalePaths
-from ironbell.apiserver.schema.compiled import compile_schema
+from ironbell.apiserver.schema.compiled import Shape, compile_schema
 from ironbell.apiserver.schema.rules import CompileRule
-from ironbell.apiserver.schema.shape import Shape
 
 _AGE = Column("Age", ".metadata.creationTimestamp", type="date")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")

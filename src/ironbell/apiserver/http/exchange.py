@@ -11,6 +11,7 @@ import msgspec
 
 from ironbell.api.client import ApiError, BadRequest, MethodNotAllowed, NotFound, WatchEvent
 from ironbell.apiserver.access.identity import Identity
+from ironbell.apiserver.context import Shared
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.http import measures
@@ -20,7 +21,6 @@ from ironbell.apiserver.http.server.message import Request
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.metadata import path_segment_fault
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.sharing import Shared
 
 NO_RESOURCE = "the server could not find the requested resource"
 

@@ -20,9 +20,8 @@ from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.access.roles import Attributes, forbidden_error
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.flowcontrol.classify import namespace_of
-from ironbell.apiserver.http import measures, reads, watches, writes
+from ironbell.apiserver.http import measures, verbs, watches
 from ironbell.apiserver.http.audit import AuditRecord, AuditSink
-from ironbell.apiserver.http.connects import connect
 from ironbell.apiserver.http.content import bodies
 from ironbell.apiserver.http.content.answers import answer, answer_value, error_response
 from ironbell.apiserver.http.content.documents import (
@@ -57,15 +56,15 @@ _log = structlog.get_logger()
 _Verb = Callable[[Exchange], Awaitable[Response]]
 
 _OBJECT_VERBS: dict[str, tuple[str, _Verb]] = {
-    "GET": ("get", reads.get),
-    "PUT": ("update", writes.replace),
-    "PATCH": ("patch", writes.patch),
-    "DELETE": ("delete", writes.delete),
+    "GET": ("get", verbs.get),
+    "PUT": ("update", verbs.replace),
+    "PATCH": ("patch", verbs.patch),
+    "DELETE": ("delete", verbs.delete),
 }
 _COLLECTION_VERBS: dict[str, tuple[str, _Verb]] = {
-    "GET": ("list", reads.list_),
-    "POST": ("create", writes.create),
-    "DELETE": ("deletecollection", writes.delete_collection),
+    "GET": ("list", verbs.list_),
+    "POST": ("create", verbs.create),
+    "DELETE": ("deletecollection", verbs.delete_collection),
 }
 
 
@@ -288,9 +287,9 @@ def _choose(exchange: Exchange) -> tuple[str, _Verb]:
     if method == "HEAD" and exchange.info.custom:
         method = "GET"  # the response is that of GET, sent without its body
     if subresource and exchange.server.connects.find(target.group, target.plural, subresource=subresource):
-        return "connect", connect
+        return "connect", verbs.connect
     if subresource and method == "POST":
-        return "create", writes.act
+        return "create", verbs.act
     if method == "GET" and not target.name and flag(exchange.query, "watch"):
         return "watch", watches.watch
     chosen = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)

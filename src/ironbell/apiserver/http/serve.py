@@ -22,18 +22,17 @@ from ironbell.apiserver.access.auth import Tokens
 from ironbell.apiserver.access.identity import MASTERS
 from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
 from ironbell.apiserver.access.pki import Authority, KeyPair, create_private_folder
-from ironbell.apiserver.actions import Action
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditSink
 from ironbell.apiserver.http.content.documents import Documents
 from ironbell.apiserver.http.handler import Handler
 from ironbell.apiserver.http.server.listener import Listener
 from ironbell.apiserver.identities.accounts import AccountTokens, Reference
-from ironbell.apiserver.identities.bearer import BearerTokens
+from ironbell.apiserver.identities.bearer import BearerTokens, StaticTokens
 from ironbell.apiserver.identities.jwt import SigningKey
-from ironbell.apiserver.identities.static_tokens import StaticTokens
 from ironbell.apiserver.identities.token_request import TokenRequests
 from ironbell.apiserver.store.entry import Entry
+from ironbell.apiserver.subresources import Action
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ports import bind_problem
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ironbell.apiserver.discovery import Entry
-from ironbell.apiserver.openapi.operations import Operation, PathItem, path_items
-from ironbell.apiserver.openapi.parameters import Parameter
+from ironbell.apiserver.openapi.operations import Operation, Parameter, PathItem, path_items
 from ironbell.apiserver.openapi.schemas import Key, KindSchemas, entry_key
 from ironbell.apiserver.openapi.types import DELETE_OPTIONS, PATCH, REF, STATUS, Schema, shared_types
 

@@ -11,8 +11,7 @@ from ironbell.api.client import Conflict, NotFound, WriteOptions
 from ironbell.apiserver.access.identity import SYSTEM
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.lifecycle.worklist import Worklist
-from ironbell.apiserver.rbac.names import CLUSTER_ROLES, GROUP
-from ironbell.apiserver.rbac.objects import AggregationRule, PolicyRule, as_data, read_role
+from ironbell.apiserver.rbac.objects import CLUSTER_ROLES, GROUP, AggregationRule, PolicyRule, as_data, read_role
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.verbs.apply import apply
 

@@ -21,8 +21,7 @@ from ironbell.apiserver.access.roles import Binding, RoleAuthorizer
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.rbac import policy
 from ironbell.apiserver.rbac.cover import missing
-from ironbell.apiserver.rbac.names import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP, ROLES
-from ironbell.apiserver.rbac.objects import as_data, rules_of
+from ironbell.apiserver.rbac.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP, ROLES, as_data, rules_of
 from ironbell.apiserver.verbs.create import create_value
 from ironbell.apiserver.verbs.update import update
 

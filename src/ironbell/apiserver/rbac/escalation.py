@@ -20,8 +20,7 @@ from ironbell.apiserver.access.roles import EVERYTHING, Attributes, Rule
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
 from ironbell.apiserver.rbac.cover import describe, listed, missing
-from ironbell.apiserver.rbac.names import GROUP
-from ironbell.apiserver.rbac.objects import RoleRef, rules_of
+from ironbell.apiserver.rbac.objects import GROUP, RoleRef, rules_of
 from ironbell.apiserver.resources import ResourceInfo
 
 _ROLES = ("roles", "clusterroles")

@@ -12,8 +12,16 @@ import msgspec
 
 from ironbell.apiserver.access.identity import Identity
 from ironbell.apiserver.access.roles import Rule
-from ironbell.apiserver.rbac.names import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
-from ironbell.apiserver.rbac.objects import RoleRef, Subject, read_binding, read_role
+from ironbell.apiserver.rbac.objects import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    ROLE_BINDINGS,
+    ROLES,
+    RoleRef,
+    Subject,
+    read_binding,
+    read_role,
+)
 from ironbell.apiserver.store.entry import Change, Entry, Key
 from ironbell.apiserver.store.store import Store
 

@@ -13,6 +13,12 @@ import msgspec
 from ironbell.apiserver.access.roles import Rule
 from ironbell.apiserver.selectors.labels import LabelSelector
 
+GROUP = "rbac.authorization.k8s.io"
+ROLES = f"roles.{GROUP}"
+CLUSTER_ROLES = f"clusterroles.{GROUP}"
+ROLE_BINDINGS = f"rolebindings.{GROUP}"
+CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{GROUP}"
+
 
 class PolicyRule(msgspec.Struct, frozen=True, gc=False):
     """`PolicyRule` as it is written in an object."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ironbell.apiserver.fielderrors import FieldError, invalid, not_supported, required
 from ironbell.apiserver.metadata import path_segment_fault
-from ironbell.apiserver.rbac.names import GROUP
+from ironbell.apiserver.rbac.objects import GROUP
 from ironbell.apiserver.selectors.labels import selector_faults
 from ironbell.apiserver.strategy import Plain
 

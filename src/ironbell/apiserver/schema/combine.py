@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ironbell.apiserver.fielderrors import FieldError, invalid, quoted
-from ironbell.apiserver.schema.paths import Path, render
+from ironbell.apiserver.fielderrors import FieldError, Path, invalid, quoted, render
 
 Check = Callable[[Any, Path, list[FieldError]], None]
 CompileCheck = Callable[[Mapping[str, Any]], Check | None]

@@ -9,6 +9,7 @@ Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema (pruning, defau
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -135,3 +136,28 @@ def compile_schema(
         _needed=frozenset(body.get("required", ())),
         _check_parts=_check_of_parts(body),
     )
+
+
+class Shape:
+    """A schema as plain data, and compiled."""
+
+    def __init__(
+        self, load: Callable[[], dict[str, Any]], prepare: Callable[[dict[str, Any]], CompiledSchema] = compile_schema
+    ) -> None:
+        self._load = load
+        self._prepare = prepare
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """OpenAPI v3 schema with all references resolved."""
+        return self._load()
+
+    @cached_property
+    def compiled(self) -> CompiledSchema:
+        """The compiled schema."""
+        return self._prepare(self.schema)
+
+
+def plain_shape(schema: dict[str, Any]) -> Shape:
+    """The shape of a schema that is in memory."""
+    return Shape(lambda: schema)

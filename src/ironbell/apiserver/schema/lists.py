@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ironbell.apiserver.fielderrors import FieldError, duplicate, invalid, too_many
-from ironbell.apiserver.schema.paths import Path, render
+from ironbell.apiserver.fielderrors import FieldError, Path, duplicate, invalid, render, too_many
 
 Check = Callable[[Any, Path, list[FieldError]], None]
 

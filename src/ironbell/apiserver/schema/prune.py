@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ironbell.apiserver.schema.paths import Path, render
+from ironbell.apiserver.fielderrors import Path, render
 
 Prune = Callable[[Any, Path, list[str]], None]
 

@@ -15,8 +15,17 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, quoted, required
-from ironbell.apiserver.schema.paths import MapKey, Path, render
+from ironbell.apiserver.fielderrors import (
+    FieldError,
+    MapKey,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    quoted,
+    render,
+    required,
+)
 from ironbell.apiserver.warnings import warn
 from ironbell.base.errors import IronbellError
 from ironbell.codec import effort

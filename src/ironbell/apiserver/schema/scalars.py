@@ -10,15 +10,16 @@ from typing import Any
 
 from ironbell.apiserver.fielderrors import (
     FieldError,
+    Path,
     invalid,
     not_supported,
     quoted,
+    render,
     too_long,
     type_invalid,
     value_text,
 )
 from ironbell.apiserver.schema.formats import format_check, integer_range
-from ironbell.apiserver.schema.paths import Path, render
 from ironbell.codec.re2 import compile_pattern
 
 Check = Callable[[Any, Path, list[FieldError]], None]

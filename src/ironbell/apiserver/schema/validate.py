@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ironbell.apiserver.fielderrors import FieldError, invalid, required, too_many, type_invalid
+from ironbell.apiserver.fielderrors import FieldError, Path, invalid, render, required, too_many, type_invalid
 from ironbell.apiserver.metadata import embedded_metadata_faults, label_1035_fault
 from ironbell.apiserver.schema.combine import compile_combined
 from ironbell.apiserver.schema.lists import compile_list
-from ironbell.apiserver.schema.paths import Path, render
 from ironbell.apiserver.schema.scalars import compile_enum, compile_number, compile_string
 
 Check = Callable[[Any, Path, list[FieldError]], None]

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from ironbell.api.kind import Column
-from ironbell.apiserver.tables.age import age
+from ironbell.base.clock import parse_rfc3339
+from ironbell.base.wording import INVALID, human_duration
 
 Row = Callable[[dict[str, Any], datetime], list[Any]]
 
@@ -117,3 +118,27 @@ def named(
         (NAME, *columns, AGE, *more),
         lambda item, now: [name_of(item), *cells(item), age_of(item, now), *more_cells(item)],
     )
+
+
+UNKNOWN = "<unknown>"
+
+
+def age(timestamp: Any, now: datetime) -> str:
+    """The age of an RFC 3339 time: `<unknown>` for a missing one, `<invalid>` for other text or a future time."""
+    if timestamp is None or timestamp == "":
+        return UNKNOWN
+    try:
+        moment = parse_rfc3339(timestamp)
+    except (TypeError, ValueError, OverflowError):
+        return INVALID
+    return human_duration((now - moment).total_seconds())
+
+
+def span(start: Any, end: Any, now: datetime) -> str:
+    """The duration of something that may still run; empty if it has not begun."""
+    try:
+        begun = parse_rfc3339(start)
+        end_time = parse_rfc3339(end) if end else now
+    except (TypeError, ValueError, OverflowError):
+        return ""
+    return human_duration((end_time - begun).total_seconds())

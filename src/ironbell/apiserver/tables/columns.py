@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from ironbell.api.kind import Column
-from ironbell.apiserver.tables.age import age
-from ironbell.apiserver.tables.cells import AGE, NAME, Printer, age_of, name_of
+from ironbell.apiserver.tables.cells import AGE, NAME, Printer, age, age_of, name_of
 from ironbell.apiserver.tables.core import PRINTERS as CORE
 from ironbell.apiserver.tables.flowcontrol import PRINTERS as FLOW_CONTROL
 from ironbell.apiserver.tables.jsonpath import Path, PathError

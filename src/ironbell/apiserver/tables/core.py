@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ironbell.api.kind import Column
-from ironbell.apiserver.tables.age import age
-from ironbell.apiserver.tables.cells import AGE, NAME, Printer, age_of, column, entries, name_of, named, nested
+from ironbell.apiserver.tables.cells import AGE, NAME, Printer, age, age_of, column, entries, name_of, named, nested
 from ironbell.base.wording import INVALID
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ironbell.apiserver.tables.age import age
 from ironbell.apiserver.tables.cells import (
     AGE,
     NAME,
     NONE,
     Printer,
+    age,
     age_of,
     column,
     entries,

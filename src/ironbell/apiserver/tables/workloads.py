@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from ironbell.api.kind import Column
-from ironbell.apiserver.tables.age import age, span
 from ironbell.apiserver.tables.cells import (
     AGE,
     NAME,
     NONE,
     UNSET,
     Printer,
+    age,
     age_of,
     column,
     entries,
@@ -25,6 +25,7 @@ from ironbell.apiserver.tables.cells import (
     named,
     nested,
     number,
+    span,
 )
 from ironbell.apiserver.tables.pods import POD
 from ironbell.apiserver.verbs.scale import selector_text

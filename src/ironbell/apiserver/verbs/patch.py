@@ -12,8 +12,7 @@ import msgspec
 from ironbell.api.client import BadRequest, PatchType, UnsupportedMediaType
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.patches.jsonpatch import apply_json_patch
-from ironbell.apiserver.patches.merge import merge
-from ironbell.apiserver.patches.strategic import strategic_merge
+from ironbell.apiserver.patches.merge import merge, strategic_merge
 from ironbell.apiserver.schema.objectmeta import with_metadata
 from ironbell.apiserver.verbs.apply import apply
 from ironbell.apiserver.verbs.bodies import decode_mapping

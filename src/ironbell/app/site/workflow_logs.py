@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from ironbell.api.client import BadRequest, NotFound, Unavailable
-from ironbell.apiserver.connect import ConnectRequest, ConnectResponse, Connects
+from ironbell.apiserver.subresources import ConnectRequest, ConnectResponse, Connects
 
 if TYPE_CHECKING:
     import aiohttp

@@ -1,6 +1,8 @@
 """Sending of responses: chunk by chunk for streams, and for bodies that are too large for the buffers.
 
 A client that does not read within the time limit is disconnected, so that it holds no memory.
+
+Source: RFC 7234 section 5.5 (warnings); kubernetes/apiserver: pkg/warning, pkg/endpoints/filters/warning.go.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
 
-from ironbell.apiserver.http.content import warnings
 from ironbell.apiserver.http.fairness import Seat
 from ironbell.apiserver.http.server.connection import Connection
 from ironbell.apiserver.http.server.message import Request, Response
@@ -28,7 +29,7 @@ def set_common_headers(request: Request, headers: Mapping[str, str], *, warnings
 
 def common_headers(request: Request) -> list[tuple[str, str]]:
     """The headers of every response to this request."""
-    return [*request.common.items(), *warnings.headers(request.warnings)]
+    return [*request.common.items(), *_warning_headers(request.warnings)]
 
 
 def set_seat(request: Request, seat: Seat) -> None:
@@ -127,3 +128,17 @@ async def _drain(connection: Connection) -> None:
             await connection.drain()
     except TimeoutError as error:
         raise ConnectionResetError("the client does not read") from error
+
+
+_MOST = 20
+
+
+def _warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """One header for each text, up to a limit."""
+    return [("Warning", f"299 - {_quoted(text)}") for text in list(texts)[:_MOST]]
+
+
+def _quoted(text: str) -> str:
+    printable = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+    escaped = printable.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

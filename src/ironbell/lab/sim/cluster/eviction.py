@@ -13,9 +13,9 @@ import msgspec
 
 from ironbell.api.client import Api, TooManyRequests
 from ironbell.api.kind import Collection
-from ironbell.apiserver.actions import Action
 from ironbell.apiserver.request import Request
 from ironbell.apiserver.selectors.labels import LabelSelector
+from ironbell.apiserver.subresources import Action
 
 PODS = Collection("", "v1", "pods", namespaced=True)
 BUDGETS = Collection("policy", "v1", "poddisruptionbudgets", namespaced=True)

@@ -1,6 +1,6 @@
-"""POST, PUT, PATCH and DELETE.
+"""The verbs of resources over HTTP: GET, POST, PUT, PATCH, DELETE, and connect subresources.
 
-Source: kubernetes/apiserver: pkg/endpoints/handlers/create.go, update.go, patch.go, delete.go.
+Source: kubernetes/apiserver: pkg/endpoints/handlers/get.go, create.go, update.go, patch.go, delete.go.
 """
 
 from __future__ import annotations
@@ -11,12 +11,52 @@ from ironbell.api.client import LIST_ALL, Answer, Call, ListOptions, PatchType, 
 from ironbell.apiserver.http.content import bodies
 from ironbell.apiserver.http.content.answers import answer
 from ironbell.apiserver.http.content.media import Format, plain_media_type
+from ironbell.apiserver.http.content.sending import ChunkStream, chunk
 from ironbell.apiserver.http.deletions import delete_parameters
 from ironbell.apiserver.http.exchange import Exchange
 from ironbell.apiserver.http.parameters import default_manager, list_options, write_options
 from ironbell.apiserver.http.server.message import Response
 from ironbell.apiserver.http.views import list_body, object_body
+from ironbell.apiserver.subresources import ConnectRequest
 from ironbell.apiserver.warnings import warn
+
+
+async def get(exchange: Exchange) -> Response:
+    """One object or one of its subresources."""
+    shown, target = exchange.format(), exchange.target
+    body = await exchange.api.get(
+        exchange.info.collection, target.namespace, target.name, subresource=target.subresource
+    )
+    return await answer(exchange.request, object_body(exchange, body, shown), media_type=shown.media_type)
+
+
+async def list_(exchange: Exchange) -> Response:
+    """One page of a collection."""
+    shown, options = exchange.format(), list_options(exchange.query)
+    page = await exchange.api.list(exchange.info.collection, exchange.target.namespace, options)
+    return await answer(exchange.request, await list_body(exchange, page, shown), media_type=shown.media_type)
+
+
+async def connect(exchange: Exchange) -> Response:
+    """Call the subresource's handler and stream its response until it ends, the client leaves or the server stops."""
+    target, request = exchange.target, exchange.request
+    request_ = ConnectRequest(
+        identity=exchange.identity,
+        namespace=target.namespace,
+        name=target.name,
+        subresource=target.subresource,
+        method=request.method,
+        query={key: tuple(request.query.getall(key)) for key in request.query},
+        body=await bodies.read(request) if request.method != "GET" else b"",
+    )
+    answered = await exchange.api.connect(exchange.info.collection, request_)
+    headers = {"Content-Type": answered.content_type, "Cache-Control": "no-cache, private"}
+    stream = ChunkStream(request, headers, status=answered.status)
+    async with exchange.streams.until(None):
+        async for piece in answered.chunks:
+            if piece:  # an empty chunk is the last one
+                await stream.send(chunk(piece))
+    return stream.end()
 
 
 async def create(exchange: Exchange) -> Response:
