@@ -87,9 +87,9 @@ def entries(
 ) -> list[Entry]:
     """The entries of discovery, in its order; with the subresources that handlers serve, if those are given."""
     handlers, performed = connects or Connects(), actions or Actions()
-    entries_ = [*(_entry(info, handlers, performed) for info in infos), *REVIEWS]
-    custom_groups = {entry.group for entry in entries_} - {entry.group for entry in entries_ if not entry.custom}
-    return sorted(entries_, key=lambda e: (e.group in custom_groups, e.group, version_order(e.version), e.plural))
+    served = [*(_entry(info, handlers, performed) for info in infos), *REVIEWS]
+    custom_groups = {entry.group for entry in served} - {entry.group for entry in served if not entry.custom}
+    return sorted(served, key=lambda e: (e.group in custom_groups, e.group, version_order(e.version), e.plural))
 
 
 def version_order(version: str) -> tuple[int, int, int, int, str]:
@@ -106,21 +106,21 @@ def api_versions(server_address: str) -> dict[str, Any]:
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
 
-def group_list(entries_: Sequence[Entry]) -> dict[str, Any]:
+def group_list(served: Sequence[Entry]) -> dict[str, Any]:
     """The response to `/apis`."""
-    groups = [_group(name, list(members)) for name, members in groupby(entries_, key=lambda e: e.group) if name]
+    groups = [_group(name, list(members)) for name, members in groupby(served, key=lambda e: e.group) if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def group(entries_: Sequence[Entry], name: str) -> dict[str, Any] | None:
+def group(served: Sequence[Entry], name: str) -> dict[str, Any] | None:
     """The response to `/apis/GROUP`; None if the group is not served."""
-    members = [entry for entry in entries_ if entry.group == name]
+    members = [entry for entry in served if entry.group == name]
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, members)} if members and name else None
 
 
-def resource_list(entries_: Sequence[Entry], group_name: str, version: str) -> dict[str, Any] | None:
+def resource_list(served: Sequence[Entry], group_name: str, version: str) -> dict[str, Any] | None:
     """The response to `/api/VERSION` and `/apis/GROUP/VERSION`; None if it is not served."""
-    members = [entry for entry in entries_ if (entry.group, entry.version) == (group_name, version)]
+    members = [entry for entry in served if (entry.group, entry.version) == (group_name, version)]
     if not members:
         return None
     resources = [resource for entry in members for resource in _resources(entry)]
@@ -132,11 +132,11 @@ def resource_list(entries_: Sequence[Entry], group_name: str, version: str) -> d
     }
 
 
-def aggregated(entries_: Sequence[Entry], *, core: bool, version: str) -> dict[str, Any]:
+def aggregated(served: Sequence[Entry], *, core: bool, version: str) -> dict[str, Any]:
     """`APIGroupDiscoveryList` in `version` (`v2` or `v2beta1`): of `/api` if `core`, else of `/apis`."""
     items = [
         {"metadata": {"name": name, "creationTimestamp": None}, "versions": _aggregated_versions(list(members))}
-        for name, members in groupby(entries_, key=lambda e: e.group)
+        for name, members in groupby(served, key=lambda e: e.group)
         if (name == "") is core
     ]
     api_version = f"apidiscovery.k8s.io/{version}"

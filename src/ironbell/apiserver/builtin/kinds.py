@@ -23,6 +23,8 @@ from ironbell.apiserver.builtin.decode import compile_decode
 from ironbell.apiserver.builtin.events import EventRules, convert_event
 from ironbell.apiserver.builtin.facts import BuiltinResource, builtin_facts, expanded, referenced_types
 from ironbell.apiserver.builtin.networking import DisruptionRules, IngressRules, ServiceRules
+from ironbell.apiserver.builtin.normal import compile_normal
+from ironbell.apiserver.builtin.required import compile_required
 from ironbell.apiserver.builtin.strategies import (
     DataRules,
     LeaseRules,
@@ -30,7 +32,6 @@ from ironbell.apiserver.builtin.strategies import (
     NodeRules,
     SecretRules,
 )
-from ironbell.apiserver.builtin.typed import compile_typed
 from ironbell.apiserver.builtin.workloads import (
     CronJobRules,
     DaemonSetRules,
@@ -48,7 +49,8 @@ from ironbell.apiserver.policies import strategies as policies
 from ironbell.apiserver.policies.strategies import MutatingBindingRules, MutatingPolicyRules
 from ironbell.apiserver.rbac.strategies import BindingRules, RoleRules
 from ironbell.apiserver.resources import OBJECT_VERBS, ResourceInfo, ScalePaths
-from ironbell.apiserver.schema.compiled import CompiledSchema, Shape, compile_schema
+from ironbell.apiserver.schema.compiled import ROOT_FIELDS, CompiledSchema, Shape, compile_schema
+from ironbell.apiserver.schema.prune import compile_prune
 from ironbell.apiserver.strategy import PLAIN, Strategy
 from ironbell.apiserver.webhooks.strategies import WebhookRules
 
@@ -157,7 +159,7 @@ def _info(resource: BuiltinResource) -> ResourceInfo:
 
 
 def _shape(resource: BuiltinResource) -> Shape:
-    return Shape(lambda: expanded(resource.type), compile_typed)
+    return Shape(lambda: expanded(resource.type), _compile_typed)
 
 
 def _stored_as(labels: dict[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -205,4 +207,21 @@ def _definitions(rules: CrdRules) -> ResourceInfo:
         has_status=True,
         generations=True,
         strategy=rules,
+    )
+
+
+def _compile_typed(schema: dict[str, Any]) -> CompiledSchema:
+    """Compile the schema of a built-in kind.
+
+    It differs from a custom resource's as a Go struct does: values of the wrong type are rejected as undecodable, zero
+    values vanish, and the server's defaults are code.
+    """
+    properties = {name: sub for name, sub in schema.get("properties", {}).items() if name not in ROOT_FIELDS}
+    body = {**schema, "properties": properties}
+    return CompiledSchema(
+        _prune=compile_prune(body, keep=ROOT_FIELDS, is_typed=True),
+        _default=compile_normal(body),
+        _check=compile_required(body),
+        _rules=None,
+        _decode=compile_decode(schema),
     )

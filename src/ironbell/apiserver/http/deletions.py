@@ -79,8 +79,8 @@ def _faults(given: _DeleteOptions) -> list[FieldError]:
     if given.orphan_dependents is not None and policy is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
         errors.append(invalid("propagationPolicy", policy, detail))
-    if policy is not None and policy not in {policy_.value for policy_ in _POLICIES}:
-        errors.append(not_supported("propagationPolicy", policy, [*(policy_.value for policy_ in _POLICIES), "nil"]))
+    if policy is not None and policy not in {known.value for known in _POLICIES}:
+        errors.append(not_supported("propagationPolicy", policy, [*(known.value for known in _POLICIES), "nil"]))
     return errors + dry_run_faults(given.dry_run or [])
 
 

@@ -108,8 +108,8 @@ def _check_match(match: str, version: str, token: str) -> list[FieldError]:
         errors.append(forbidden(_MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
     if token:
         errors.append(forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
-    if match not in {match_.value for match_ in Match}:
-        errors.append(not_supported(_MATCH, match, [*(match_.value for match_ in Match), ""]))
+    if match not in {known.value for known in Match}:
+        errors.append(not_supported(_MATCH, match, [*(known.value for known in Match), ""]))
     if match == Match.EXACT.value and version == "0":
         errors.append(forbidden(_MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
     return errors

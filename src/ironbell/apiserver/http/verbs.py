@@ -40,7 +40,7 @@ async def list_(exchange: Exchange) -> Response:
 async def connect(exchange: Exchange) -> Response:
     """Call the subresource's handler and stream its response until it ends, the client leaves or the server stops."""
     target, request = exchange.target, exchange.request
-    request_ = ConnectRequest(
+    call = ConnectRequest(
         identity=exchange.identity,
         namespace=target.namespace,
         name=target.name,
@@ -49,7 +49,7 @@ async def connect(exchange: Exchange) -> Response:
         query={key: tuple(request.query.getall(key)) for key in request.query},
         body=await bodies.read(request) if request.method != "GET" else b"",
     )
-    answered = await exchange.api.connect(exchange.info.collection, request_)
+    answered = await exchange.api.connect(exchange.info.collection, call)
     headers = {"Content-Type": answered.content_type, "Cache-Control": "no-cache, private"}
     stream = ChunkStream(request, headers, status=answered.status)
     async with exchange.streams.until(None):

@@ -38,10 +38,10 @@ class Remaining:
 
     def add(self, info: ResourceInfo, entries: Iterable[Entry]) -> None:
         """Count objects of one resource."""
-        entries_ = list(entries)
-        if entries_:
-            self._resources[f"{info.plural}.{info.group}"] = len(entries_)
-        for entry in entries_:
+        objects = list(entries)
+        if objects:
+            self._resources[f"{info.plural}.{info.group}"] = len(objects)
+        for entry in objects:
             self._finalizers.update(entry.decode()["metadata"].get("finalizers", ()))
 
     def __bool__(self) -> bool:

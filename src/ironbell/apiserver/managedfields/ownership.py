@@ -121,15 +121,15 @@ def _owned_by_status(info: ResourceInfo, fields: Fields) -> Fields:
     return kept | ({"f:metadata": meta} if meta else {})
 
 
-def moved(managers: list[Manager], manager_: Manager, comparison: Comparison) -> list[Manager]:
+def moved(managers: list[Manager], owner: Manager, comparison: Comparison) -> list[Manager]:
     """The managers after a change by one of them: it owns the changed fields, and no manager owns the removed ones."""
     changed, removed = comparison
     rest: list[Manager] = []
     previous: Fields = {}
     for manager in managers:
         kept = difference(difference(manager.fields, changed), removed)
-        if changed and manager.identity == manager_.identity:
+        if changed and manager.identity == owner.identity:
             previous = kept
         elif kept:
             rest.append(replace(manager, fields=kept))
-    return [*rest, replace(manager_, fields=union(previous, changed))] if changed else rest
+    return [*rest, replace(owner, fields=union(previous, changed))] if changed else rest

@@ -30,8 +30,8 @@ def is_atomic(schema: Mapping[str, Any], value: Any) -> bool:
 
 def list_type(schema: Mapping[str, Any]) -> str:
     """`atomic`, `set` or `map`."""
-    list_type_: str = schema.get("x-kubernetes-list-type", "atomic")
-    return list_type_
+    kind: str = schema.get("x-kubernetes-list-type", "atomic")
+    return kind
 
 
 def declared(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
@@ -42,10 +42,10 @@ def declared(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
 
 def child_schema(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The schema of a field or a map's values, or the empty one."""
-    schema_ = declared(schema, name)
-    if schema_ is None:
-        schema_ = schema.get("additionalProperties")
-    return schema_ if isinstance(schema_, Mapping) else _NO_SCHEMA
+    child = declared(schema, name)
+    if child is None:
+        child = schema.get("additionalProperties")
+    return child if isinstance(child, Mapping) else _NO_SCHEMA
 
 
 def item_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -61,8 +61,8 @@ class OpenApi:
         members = tuple(info for info in infos if prefix(info.group, info.version) == path)
         kept = self._v3.get(path)
         if kept is None or kept[0] != members:
-            members_ = [entry for entry in entries(members) if prefix(entry.group, entry.version) == path]
-            body = msgspec.json.encode(openapi_v3.document(members_, schemas(members), self._version))
+            served = [entry for entry in entries(members) if prefix(entry.group, entry.version) == path]
+            body = msgspec.json.encode(openapi_v3.document(served, schemas(members), self._version))
             digest = hashlib.sha512(body).hexdigest().upper()
             kept = self._v3[path] = (members, body, digest)
         return kept[1], kept[2]

@@ -24,9 +24,9 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _TYPELESS = {"x-kubernetes-int-or-string", _PRESERVE}
 
 
-def document(entries_: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
+def document(served: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
     """The document of everything served."""
-    paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in entries_ for item in path_items(e)}
+    paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in served for item in path_items(e)}
     definitions: dict[str, Schema] = {}
     for kind in schemas.values():
         definitions |= {**kind.types, kind.list_name: kind.list}

@@ -16,9 +16,9 @@ from ironbell.apiserver.openapi.types import DELETE_OPTIONS, PATCH, REF, STATUS,
 _PLACE = "#/components/schemas/"
 
 
-def document(entries_: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
+def document(served: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
     """The document of the entries of one group and version."""
-    paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in entries_ for item in path_items(e)}
+    paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in served for item in path_items(e)}
     components: dict[str, Schema] = {}
     for kind in schemas.values():
         components |= {**kind.types, kind.name: kind.kind, kind.list_name: kind.list}

@@ -120,7 +120,7 @@ class Matcher:
             except (ApiError, ConfigurationError) as error:
                 faults.append(Misconfigured(policy, binding, error.message))
                 continue
-            invocations += [Invocation(policy, binding, info, object_) for object_ in params]
+            invocations += [Invocation(policy, binding, info, param) for param in params]
 
     def _matching(self, constraints: MatchResources, request: AdmissionRequest) -> ResourceInfo | None:
         """The version in which a policy sees a request; None if the policy is not for it."""
@@ -187,9 +187,9 @@ class Matcher:
         else:
             selector = ref.selector
             entries = [
-                entry_
-                for entry_ in store.objects(info.store_key).entries()
-                if entry_.namespace == namespace and (selector is None or selector.matches(entry_.labels or {}))
+                stored
+                for stored in store.objects(info.store_key).entries()
+                if stored.namespace == namespace and (selector is None or selector.matches(stored.labels or {}))
             ]
         return [await shown_entry(info, entry) for entry in entries]
 

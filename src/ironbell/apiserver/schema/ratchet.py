@@ -30,8 +30,8 @@ def intolerable(
 def _place(error: FieldError) -> str:
     if error.field != _NO_FIELD:
         return error.field
-    match_ = _QUOTED.search(error.body)
-    return match_[1] if match_ else ""
+    matched = _QUOTED.search(error.body)
+    return matched[1] if matched else ""
 
 
 def _is_unchanged(place: str, schema: Mapping[str, Any], new: Any, old: Any) -> bool:
@@ -44,14 +44,14 @@ def _is_unchanged(place: str, schema: Mapping[str, Any], new: Any, old: Any) -> 
             schema, new, old = _child(schema, name), new[name], old[name]
             place = place[len(name) :].removeprefix(".")
         elif isinstance(new, list) and isinstance(old, list):
-            match_ = _INDEX.match(place)
-            if match_ is None:
+            matched = _INDEX.match(place)
+            if matched is None:
                 return False
             keys = schema.get("x-kubernetes-list-map-keys") or ()
-            item = new[int(match_[1])] if int(match_[1]) < len(new) else _MISSING
+            item = new[int(matched[1])] if int(matched[1]) < len(new) else _MISSING
             old, new = _same_item(item, old, keys), item
             schema = schema.get("items") or {}
-            place = place[match_.end() :].removeprefix(".")
+            place = place[matched.end() :].removeprefix(".")
         else:
             return False
         if new == old and type(new) is type(old):

@@ -29,11 +29,11 @@ def parse_fields(text: str) -> list[tuple[str, bool, str]]:
     if not text:
         return parts
     for term in filter(None, re.split(r"(?<!\\),", text)):
-        match_ = re.fullmatch(r"([^=!]+?)(!=|==|=)(.*)", term, re.DOTALL)
-        if match_ is None:
+        matched = re.fullmatch(r"([^=!]+?)(!=|==|=)(.*)", term, re.DOTALL)
+        if matched is None:
             raise BadRequest(f"invalid selector: '{text}'; can't understand '{term}'")
-        value = re.sub(r"\\([\\,=])", r"\1", match_[3])
-        parts.append((match_[1].strip(), match_[2] != "!=", value))
+        value = re.sub(r"\\([\\,=])", r"\1", matched[3])
+        parts.append((matched[1].strip(), matched[2] != "!=", value))
     return parts
 
 

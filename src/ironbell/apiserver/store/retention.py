@@ -51,10 +51,10 @@ class Horizon:
 
     def target(self, retention: Retention, *, now: float, revision: int) -> int:
         """The revision that the horizon should have by all limits."""
-        revision_ = self.limit(retention, revision=revision)
+        boundary = self.limit(retention, revision=revision)
         while self._times and self._times[0][0] <= now - retention.seconds:
-            revision_ = max(revision_, self._times.popleft()[1])
-        return revision_
+            boundary = max(boundary, self._times.popleft()[1])
+        return boundary
 
     def limit(self, retention: Retention, *, revision: int) -> int:
         """The revision that the horizon should have by the limits of number and size."""

@@ -73,8 +73,8 @@ class AdmissionWebhooks:
 
     def _concerns(self, webhooks: Webhooks) -> Any:
         def applies(info: ResourceInfo) -> bool:
-            webhooks_ = webhooks.all
-            return bool(webhooks_) and not is_exempt(info) and may_match(webhooks_, self._versions(info))
+            configured = webhooks.all
+            return bool(configured) and not is_exempt(info) and may_match(configured, self._versions(info))
 
         return applies
 
@@ -141,8 +141,8 @@ class AdmissionWebhooks:
                 shown = await shown_as(invocation.info, request)
                 if self._conditions_hold(invocation, request, shown):
                     calls.append((invocation, shown))
-        calls_ = (self._review(invocation, request, shown, mutating=False) for invocation, shown in calls)
-        for result in await asyncio.gather(*calls_, return_exceptions=True):
+        answers = (self._review(invocation, request, shown, mutating=False) for invocation, shown in calls)
+        for result in await asyncio.gather(*answers, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
 

@@ -161,8 +161,8 @@ def _check_patch(answer: Answer, invalid: str, *, mutating: bool) -> None:
 
 def denial(name: str, result: Result | None) -> ApiError:
     """The error for a request that a webhook does not allow."""
-    status_ = result or Result()
+    outcome = result or Result()
     denied = f'admission webhook "{name}" denied the request'
-    detail = f": {status_.message or status_.reason}" if status_.message or status_.reason else " without explanation"
-    code = max(status_.code, 400)
-    return ApiError(denied + detail, code=code, reason=status_.reason, details=status_.details)
+    detail = f": {outcome.message or outcome.reason}" if outcome.message or outcome.reason else " without explanation"
+    code = max(outcome.code, 400)
+    return ApiError(denied + detail, code=code, reason=outcome.reason, details=outcome.details)

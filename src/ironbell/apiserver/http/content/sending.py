@@ -84,7 +84,7 @@ class ChunkStream:
         sent = [*common_headers(request), *headers.items(), *framing]
         self._transport.write(self._connection.complete_head(request, status, sent))
 
-    async def send(self, chunk_: bytes) -> None:
+    async def send(self, encoded: bytes) -> None:
         """Send a chunk that `chunk` encoded.
 
         Raises:
@@ -95,7 +95,7 @@ class ChunkStream:
             raise ConnectionResetError("the client has disconnected")
         if not self._has_body:
             return
-        transport.write(chunk_ if self._is_framed else chunk_.partition(b"\r\n")[2][:-2])
+        transport.write(encoded if self._is_framed else encoded.partition(b"\r\n")[2][:-2])
         if transport.get_write_buffer_size() > _UNSENT_BYTES:
             await _drain(self._connection)
 
