@@ -166,7 +166,7 @@ class ResourceInfo:
 
 
 class Resources:
-    """The lookup table of what is served now."""
+    """The lookup table of the served resources."""
 
     def __init__(self) -> None:
         self._by_path: dict[tuple[str, str, str], ResourceInfo] = {}

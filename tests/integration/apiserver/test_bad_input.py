@@ -101,7 +101,7 @@ async def _attack(cluster: EmbeddedCluster, count: int) -> None:
     assert await first.answer(head.encode() + body) == 201
     await first.close()
     pids = _processes(cluster)
-    before = _resident_mib(pids)
+    old = _resident_mib(pids)
     served = await asyncio.to_thread(_operations, cluster)
     generator, faults, answered = BadInput(int(os.environ.get("FUZZ_SEED", "1")), _PATHS, served), [], 0
     numbers = iter(range(count))
@@ -126,7 +126,7 @@ async def _attack(cluster: EmbeddedCluster, count: int) -> None:
     slowest = (await asyncio.gather(quiet, return_exceptions=True))[0]
     assert not faults, _distinct(faults)
     assert answered > count * 0.9
-    assert _resident_mib(pids) - before < GROWTH_MIB
+    assert _resident_mib(pids) - old < GROWTH_MIB
     assert not isinstance(slowest, BaseException) or isinstance(slowest, asyncio.CancelledError), slowest
 
 
@@ -139,9 +139,9 @@ def _operations(cluster: EmbeddedCluster) -> list[Operation]:
     """What the server's own documents say can be asked."""
     api = connect("", cluster.kubeconfig)
     index = api.get("/openapi/v3").json["paths"]
-    found = list(operations(api.get(f"/openapi/v3/{path}").json for path in sorted(index)))
-    assert len(found) > 400
-    return found
+    result = list(operations(api.get(f"/openapi/v3/{path}").json for path in sorted(index)))
+    assert len(result) > 400
+    return result
 
 
 async def _slowest(port: int, tls: ssl.SSLContext) -> None:
@@ -179,11 +179,11 @@ def _connection(kubeconfig: Path) -> tuple[int, ssl.SSLContext]:
 def _processes(cluster: EmbeddedCluster) -> list[int]:
     """The processes of the site."""
     assert cluster._process is not None
-    found = [cluster._process.pid]
-    for pid in found:
+    result = [cluster._process.pid]
+    for pid in result:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        found += [int(child) for child in children]
-    return found
+        result += [int(child) for child in children]
+    return result
 
 
 def _resident_mib(pids: list[int]) -> float:

@@ -119,11 +119,11 @@ async def test_damage_after_a_crash(tmp_path: Path, case: str) -> None:
 
 async def check(folder: Path, damage: Callable[[Path], None], message: str) -> None:
     damage(folder)
-    before = contents(folder)
+    old = contents(folder)
     for _ in range(2):
         with pytest.raises(StorageError, match=message):
             await objects(folder)
-        assert contents(folder) == before, "it was left as it was"
+        assert contents(folder) == old, "it was left as it was"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -163,11 +163,11 @@ async def test_flipped_bytes_never_change_what_is_served(tmp_path: Path, seed: i
                 leftover.unlink()
         file.write_bytes(changed)
         try:
-            found = await objects(folder)
+            result = await objects(folder)
         except StorageError as error:
             reasons.append(str(error))
         else:
-            assert found == right
+            assert result == right
     assert len(reasons) > 30
     assert [reason for reason in reasons if "is damaged" not in reason] == []
 

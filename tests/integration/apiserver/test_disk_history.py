@@ -38,13 +38,13 @@ async def create(api: Api, name: str, *, label: str = "x") -> None:
 
 
 async def follow(api: Api, after: str, count: int, selector: Selector = Selector()) -> list[WatchEvent]:  # noqa: B008
-    found: list[WatchEvent] = []
+    result: list[WatchEvent] = []
     async with asyncio.timeout(20):
         async for event in api.changes(WHERE, resource_version=after, selector=selector):
-            found.append(event)
-            if len(found) == count:
+            result.append(event)
+            if len(result) == count:
                 break
-    return found
+    return result
 
 
 async def test_a_watch_reads_from_disk_what_memory_forgot(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ async def create_secret(server: ApiServer, name: str) -> None:
 
 
 async def password(server: ApiServer, name: str) -> str:
-    found = msgspec.json.decode(await server.client(ADMIN).get(SECRETS, "default", name))
-    return str(found["data"]["password"])
+    result = msgspec.json.decode(await server.client(ADMIN).get(SECRETS, "default", name))
+    return str(result["data"]["password"])
 
 
 def holds_word(folder: Path) -> list[str]:
@@ -87,9 +87,9 @@ async def test_a_watch_behind_memory_decrypts_what_it_reads(tmp_path: Path) -> N
         for number in range(10):
             await create_secret(server, f"s{number}")
         events = server.client(ADMIN).changes(SECRETS, resource_version=start)
-        made, gone = await anext(events), await anext(events)
-    assert (made.type, gone.type) == (EventType.ADDED, EventType.DELETED)
-    assert msgspec.json.decode(gone.body)["data"]["password"] == DATA["password"]
+        created, deleted = await anext(events), await anext(events)
+    assert (created.type, deleted.type) == (EventType.ADDED, EventType.DELETED)
+    assert msgspec.json.decode(deleted.body)["data"]["password"] == DATA["password"]
 
 
 async def test_without_encryption_the_word_is_there(tmp_path: Path) -> None:
@@ -184,11 +184,11 @@ async def test_a_key_that_is_not_there_changes_nothing(tmp_path: Path, damage, m
         await create_secret(server, "a")
     kept = (tmp_path / "storage.key").read_bytes()
     damage(tmp_path / "storage.key")
-    before = contents(tmp_path)
+    old = contents(tmp_path)
     with pytest.raises(StorageError, match=message):
         async with opened(tmp_path):
             pass
-    assert contents(tmp_path) == before
+    assert contents(tmp_path) == old
     (tmp_path / "storage.key").unlink(missing_ok=True)
     descriptor = os.open(tmp_path / "storage.key", os.O_CREAT | os.O_WRONLY, 0o600)
     os.write(descriptor, kept)

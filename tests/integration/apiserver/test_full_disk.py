@@ -79,14 +79,14 @@ async def names(server: ApiServer) -> set[str]:
 
 async def write_until_refused(server: ApiServer, prefix: str) -> tuple[set[str], str]:
     """What was acknowledged before writes were refused, and the refusal."""
-    made: set[str] = set()
+    created: set[str] = set()
     for number in range(5000):
         name = f"{prefix}{number}"
         try:
             await create(server, name)
         except Unavailable as refusal:
-            return made, str(refusal)
-        made.add(name)
+            return created, str(refusal)
+        created.add(name)
     pytest.fail("nothing was refused")
 
 
@@ -110,26 +110,26 @@ async def test_a_full_disk(disk: str, request: pytest.FixtureRequest) -> None:
         await create(server, "first")
         events = server.client(ADMIN).changes(WHERE, "default", resource_version=server.resource_version)
         filler = fill(place)
-        made, refusal = await write_until_refused(server, "a")
+        created, refusal = await write_until_refused(server, "a")
         assert refusal == (
             f"the database cannot be written: the disk is full; make room in {place}. Nothing was lost, and writes go "
             "on by themselves then"
         )
-        await check_refusal(server, made | {"first"})
+        await check_refusal(server, created | {"first"})
         filler.unlink()
         await write_again(server, "after")
         assert is_refusing() == 0
-        made |= {"first", "after"}
-        assert made <= await names(server)
+        created |= {"first", "after"}
+        assert created <= await names(server)
         seen: set[str] = set()
         async with asyncio.timeout(20):
             while "after" not in seen:
                 event = await anext(events)
                 assert event.type is EventType.ADDED
                 seen.add(msgspec.json.decode(event.body)["metadata"]["name"])
-        assert seen == made - {"first"}
+        assert seen == created - {"first"}
     async with opened(place) as server:
-        assert made <= await names(server)
+        assert created <= await names(server)
 
 
 async def test_a_server_on_a_full_disk_is_alive_and_not_ready(tmpfs: Path) -> None:
@@ -140,9 +140,9 @@ async def test_a_server_on_a_full_disk_is_alive_and_not_ready(tmpfs: Path) -> No
         assert await answers(cluster, "/readyz") == (200, "ok")
         filler = fill(tmpfs)
         for path in ("/readyz", "/readyz/store", "/readyz?verbose"):
-            status, said = await answers(cluster, path)
+            status, page = await answers(cluster, path)
             assert status == 500
-            assert "[-]store failed: writes cannot be stored, see the server's log\nreadyz check failed\n" in said
+            assert "[-]store failed: writes cannot be stored, see the server's log\nreadyz check failed\n" in page
         for path in ("/readyz/ping", "/readyz?exclude=store", "/livez", "/healthz"):
             assert await answers(cluster, path) == (200, "ok")
         filler.unlink()
@@ -226,19 +226,19 @@ async def check_absent(refused: set[str], disk: Path, folder: Path) -> None:
 
 async def test_a_limit_of_the_file_size(tmpfs: Path) -> None:
     """Python ignores SIGXFSZ, so that the limit is an I/O error."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
     async with opened(tmpfs) as server:
         await create(server, "first")
-        resource.setrlimit(resource.RLIMIT_FSIZE, ((tmpfs / "api.db-wal").stat().st_size + 100_000, before[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, ((tmpfs / "api.db-wal").stat().st_size + 100_000, old[1]))
         try:
-            made, refusal = await write_until_refused(server, "a")
+            created, refusal = await write_until_refused(server, "a")
             assert "disk I/O error in" in refusal
-            await check_refusal(server, made | {"first"})
+            await check_refusal(server, created | {"first"})
         finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
         await write_again(server, "after")
     async with opened(tmpfs) as server:
-        assert made | {"first", "after"} <= await names(server)
+        assert created | {"first", "after"} <= await names(server)
 
 
 async def test_a_disk_that_fails(ext4: Path, tmp_path: Path) -> None:
@@ -249,14 +249,14 @@ async def test_a_disk_that_fails(ext4: Path, tmp_path: Path) -> None:
         descriptor = os.open(ext4, os.O_RDONLY)
         fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("i", NO_LOG_FLUSH))
         os.close(descriptor)
-        made, refusal = await write_until_refused(server, "a")
+        created, refusal = await write_until_refused(server, "a")
         assert "the database cannot be written: " in refusal
-        await check_refusal(server, made)
+        await check_refusal(server, created)
         assert len([name for name in await names(server) if name.startswith("n")]) == 50
     subprocess.run(["umount", str(ext4)], check=True)
     subprocess.run(["mount", "-o", "loop", str(tmp_path / "image"), str(ext4)], check=True)
     async with opened(ext4) as server:
-        assert {f"n{number}" for number in range(50)} | made <= await names(server)
+        assert {f"n{number}" for number in range(50)} | created <= await names(server)
 
 
 async def test_a_read_only_disk_is_told(ext4: Path) -> None:

@@ -26,8 +26,8 @@ async def echo(request: Request) -> Response:
         return Response(status=413, body=b"too large")
     except BodyMalformed:
         return Response(status=400, body=b"malformed body")
-    said = f"{request.method} {request.path} {dict(request.query)} ".encode()
-    return Response(body=said + body, headers={"X-Seen": request.headers.get("X-Sent", "")})
+    head = f"{request.method} {request.path} {dict(request.query)} ".encode()
+    return Response(body=head + body, headers={"X-Seen": request.headers.get("X-Sent", "")})
 
 
 class Client:
@@ -127,9 +127,9 @@ async def test_what_is_not_sound_is_refused_and_ends_the_connection(connect, sen
         # A request behind the bad one must not be answered, whatever it is.
         client.writer.write(sent + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")
         async with asyncio.timeout(20):
-            said = await client.reader.read()
-        assert said.startswith(b"HTTP/1.1 400 "), said
-        assert b"smuggled" not in said
+            response = await client.reader.read()
+        assert response.startswith(b"HTTP/1.1 400 "), response
+        assert b"smuggled" not in response
 
 
 @pytest.mark.parametrize("where", ["header", "headers", "target", "trailers"])

@@ -37,8 +37,8 @@ async def write(server: ApiServer, where: Collection, prefix: str, count: int) -
     versions: list[int] = []
     for number in range(count):
         body = msgspec.json.encode({"metadata": {"name": f"{prefix}{number}"}})
-        made = await server.client(ADMIN).create(where, "default", body)
-        versions.append(int(msgspec.json.decode(made)["metadata"]["resourceVersion"]))
+        created = await server.client(ADMIN).create(where, "default", body)
+        versions.append(int(msgspec.json.decode(created)["metadata"]["resourceVersion"]))
     return versions
 
 

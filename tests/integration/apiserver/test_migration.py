@@ -108,9 +108,9 @@ async def run_and_kill(folder: Path, *, after_s: float) -> tuple[float, bool]:
     takes = time.monotonic() - start
     with contextlib.suppress(ProcessLookupError):
         process.kill()
-    said = await process.stdout.read()
+    output = await process.stdout.read()
     await process.wait()
-    return takes, said == b"closed\n"
+    return takes, output == b"closed\n"
 
 
 async def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ async def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", SCHEMA_VERSION + 1)
     connection.close()
-    before = path.read_bytes()
+    old = path.read_bytes()
     with pytest.raises(StorageError, match="this program supports 2: use a newer release"):
         async with opened(path):
             pass
-    assert path.read_bytes() == before
+    assert path.read_bytes() == old

@@ -113,12 +113,12 @@ class Caller:
         options: WriteOptions = NO_OPTIONS,
     ) -> dict[str, Any]:
         body = msgspec.json.encode(value)
-        found: dict[str, Any] = msgspec.json.decode(await self.api.create(where, namespace, body, options))
-        return found
+        result: dict[str, Any] = msgspec.json.decode(await self.api.create(where, namespace, body, options))
+        return result
 
     async def get(self, where: Collection, name: str, *, namespace: str = "default", sub: str = "") -> dict[str, Any]:
-        found: dict[str, Any] = msgspec.json.decode(await self.api.get(where, namespace, name, subresource=sub))
-        return found
+        result: dict[str, Any] = msgspec.json.decode(await self.api.get(where, namespace, name, subresource=sub))
+        return result
 
     async def replace(
         self, where: Collection, value: dict[str, Any], *, sub: str = "", options: WriteOptions = NO_OPTIONS
@@ -128,8 +128,8 @@ class Caller:
         answer = await self.api.replace(
             where, meta.get("namespace", ""), meta["name"], body, subresource=sub, options=options
         )
-        found: dict[str, Any] = msgspec.json.decode(answer)
-        return found
+        result: dict[str, Any] = msgspec.json.decode(answer)
+        return result
 
     async def patch(
         self,
@@ -153,8 +153,8 @@ class Caller:
             subresource=sub,
             options=options or WriteOptions(field_manager=manager, force=force),
         )
-        found: dict[str, Any] = msgspec.json.decode(answer)
-        return found
+        result: dict[str, Any] = msgspec.json.decode(answer)
+        return result
 
     async def delete(
         self,
@@ -166,8 +166,8 @@ class Caller:
         preconditions: Preconditions = Preconditions(),  # noqa: B008 - frozen
     ) -> dict[str, Any]:
         answer = await self.api.delete(where, namespace, name, propagation=propagation, preconditions=preconditions)
-        found: dict[str, Any] = msgspec.json.decode(answer)
-        return found
+        result: dict[str, Any] = msgspec.json.decode(answer)
+        return result
 
     async def names(self, where: Collection, namespace: str = "", *, labels: str = "", fields: str = "") -> list[str]:
         page = await self.api.list(where, namespace, ListOptions(Selector(labels, fields)))
@@ -177,14 +177,14 @@ class Caller:
         self, where: Collection, *, after: str, count: int, namespace: str = "", selector: Selector = EVERYTHING
     ) -> list[WatchEvent]:
         """The next `count` events."""
-        found: list[WatchEvent] = []
+        result: list[WatchEvent] = []
         events = self.api.changes(where, namespace, resource_version=after, selector=selector)
         async with asyncio.timeout(10):
             async for event in events:
-                found.append(event)
-                if len(found) == count:
+                result.append(event)
+                if len(result) == count:
                     break
-        return found
+        return result
 
     async def settle(self) -> None:
         """Wait until the server has cleaned up."""

@@ -52,13 +52,13 @@ def test_bindings_hold_for_users_groups_and_namespaces() -> None:
 
 async def test_what_no_role_allows_is_forbidden(as_user: Any, widgets: Any, widget: Make, nodes: Any) -> None:
     alice = as_user(ALICE)
-    with pytest.raises(Forbidden) as found:
+    with pytest.raises(Forbidden) as raised:
         await alice.get(widgets, "a")
-    assert found.value.message == (
+    assert raised.value.message == (
         'widgets.example.org "a" is forbidden: User "alice" cannot get resource "widgets" in API group "example.org" '
         'in the namespace "default"'
     )
-    assert found.value.details == {"name": "a", "group": "example.org", "kind": "widgets"}
+    assert raised.value.details == {"name": "a", "group": "example.org", "kind": "widgets"}
     with pytest.raises(Forbidden, match='cannot list resource "nodes" in API group "" at the cluster scope'):
         await alice.names(nodes)
     with pytest.raises(Forbidden, match="cannot watch"):
@@ -111,8 +111,8 @@ async def test_admission_changes_and_refuses(server: Any, admin: Any, widgets: A
 
     server.admission.mutating(lambda info: info.plural == "widgets", paint)
     server.admission.validating(lambda info: info.plural == "widgets", review)
-    made = await admin.create(widgets, widget("a", color="red"))
-    assert made["spec"] == {"color": "blue", "size": 3}
+    created = await admin.create(widgets, widget("a", color="red"))
+    assert created["spec"] == {"color": "blue", "size": 3}
     with pytest.raises(Forbidden, match="too big"):
         await admin.patch(widgets, "a", {"spec": {"size": 6}})
     await admin.delete(widgets, "a")

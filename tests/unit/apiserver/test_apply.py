@@ -14,23 +14,23 @@ Make = Callable[..., dict[str, Any]]
 
 async def apply(admin: Any, widgets: Any, name: str, spec: dict[str, Any], manager: str, **more: Any) -> dict[str, Any]:
     value = {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
-    found: dict[str, Any] = await admin.patch(widgets, name, value, kind=PatchType.APPLY, manager=manager, **more)
-    return found
+    result: dict[str, Any] = await admin.patch(widgets, name, value, kind=PatchType.APPLY, manager=manager, **more)
+    return result
 
 
 def managers(value: dict[str, Any]) -> dict[str, Any]:
-    return {one["manager"]: one["fieldsV1"] for one in value["metadata"].get("managedFields", [])}
+    return {entry["manager"]: entry["fieldsV1"] for entry in value["metadata"].get("managedFields", [])}
 
 
 async def test_applying_makes_what_is_missing(admin: Any, widgets: Any) -> None:
-    made = await apply(admin, widgets, "a", {"color": "red"}, "me")
-    assert made["spec"] == {"color": "red", "size": 3}
-    assert managers(made) == {"me": {"f:spec": {"f:color": {}}}}
+    created = await apply(admin, widgets, "a", {"color": "red"}, "me")
+    assert created["spec"] == {"color": "red", "size": 3}
+    assert managers(created) == {"me": {"f:spec": {"f:color": {}}}}
 
 
 async def test_applying_the_same_again_writes_nothing(admin: Any, widgets: Any) -> None:
-    made = await apply(admin, widgets, "a", {"color": "red"}, "me")
-    assert await apply(admin, widgets, "a", {"color": "red"}, "me") == made
+    created = await apply(admin, widgets, "a", {"color": "red"}, "me")
+    assert await apply(admin, widgets, "a", {"color": "red"}, "me") == created
 
 
 async def test_what_is_no_longer_applied_goes(admin: Any, widgets: Any) -> None:
@@ -97,7 +97,7 @@ async def test_status_is_applied_apart(admin: Any, widgets: Any, widget: Make) -
     value = {"apiVersion": "example.org/v1", "kind": "Widget", "status": {"phase": "Up"}, "spec": {"size": 8}}
     after = await admin.patch(widgets, "a", value, kind=PatchType.APPLY, manager="me", sub="status")
     assert (after["status"], after["spec"]["size"]) == ({"phase": "Up"}, 3)
-    entry = next(one for one in after["metadata"]["managedFields"] if one["manager"] == "me")
+    entry = next(element for element in after["metadata"]["managedFields"] if element["manager"] == "me")
     assert entry["subresource"] == "status"
 
 
@@ -114,11 +114,11 @@ async def test_labels_and_finalizers_are_merged(admin: Any, widgets: Any, widget
     value = widget("a")
     value["metadata"] |= {"labels": {"mine": "1"}, "finalizers": ["example.org/a"]}
     await admin.create(widgets, value)
-    wanted = {
+    expected = {
         "apiVersion": "example.org/v1",
         "kind": "Widget",
         "metadata": {"labels": {"yours": "1"}, "finalizers": ["example.org/b"]},
     }
-    after = await admin.patch(widgets, "a", wanted, kind=PatchType.APPLY, manager="me")
+    after = await admin.patch(widgets, "a", expected, kind=PatchType.APPLY, manager="me")
     assert after["metadata"]["labels"] == {"mine": "1", "yours": "1"}
     assert after["metadata"]["finalizers"] == ["example.org/a", "example.org/b"]

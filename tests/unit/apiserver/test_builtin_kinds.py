@@ -24,10 +24,10 @@ def deployment(**spec: Any) -> dict[str, Any]:
 
 
 async def test_a_deployment_counts_changes_of_its_spec_only(admin: Any) -> None:
-    made = await admin.create(DEPLOYMENTS, deployment(replicas=2))
-    assert made["metadata"]["generation"] == 1
-    made["status"] = {"replicas": 7}
-    assert "replicas" not in (await admin.replace(DEPLOYMENTS, made))["status"]
+    created = await admin.create(DEPLOYMENTS, deployment(replicas=2))
+    assert created["metadata"]["generation"] == 1
+    created["status"] = {"replicas": 7}
+    assert "replicas" not in (await admin.replace(DEPLOYMENTS, created))["status"]
     status = await admin.patch(DEPLOYMENTS, "web", {"status": {"replicas": 2}}, sub="status")
     assert (status["metadata"]["generation"], status["status"]["replicas"]) == (1, 2)
     changed = await admin.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 3}})
@@ -38,15 +38,15 @@ async def test_strategic_merge_follows_the_merge_keys(admin: Any) -> None:
     await admin.create(DEPLOYMENTS, deployment())
     change = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "side:1"}]}}}}
     patched = await admin.patch(DEPLOYMENTS, "web", change, kind=PatchType.STRATEGIC)
-    names = [one["name"] for one in patched["spec"]["template"]["spec"]["containers"]]
+    names = [entry["name"] for entry in patched["spec"]["template"]["spec"]["containers"]]
     assert sorted(names) == ["side", "web"]
 
 
 async def test_zero_values_vanish_and_quantities_are_canonical(admin: Any) -> None:
-    made = await admin.create(DEPLOYMENTS, deployment(minReadySeconds=0, replicas=0, paused=False))
-    assert made["spec"]["replicas"] == 0
-    assert not {"minReadySeconds", "paused"} & made["spec"].keys()
-    limits = made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    created = await admin.create(DEPLOYMENTS, deployment(minReadySeconds=0, replicas=0, paused=False))
+    assert created["spec"]["replicas"] == 0
+    assert not {"minReadySeconds", "paused"} & created["spec"].keys()
+    limits = created["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
     assert limits == {"memory": "1Gi", "cpu": "500m"}
 
 
@@ -59,15 +59,15 @@ async def test_zero_values_vanish_and_quantities_are_canonical(admin: Any) -> No
     ],
 )
 async def test_what_does_not_fit_the_types_is_refused_undecoded(admin: Any, spec: dict[str, Any], text: str) -> None:
-    with pytest.raises(BadRequest) as found:
+    with pytest.raises(BadRequest) as raised:
         await admin.create(DEPLOYMENTS, deployment(**spec))
-    assert found.value.message.startswith('Deployment in version "v1" cannot be handled as a Deployment: json: ')
-    assert text in found.value.message
+    assert raised.value.message.startswith('Deployment in version "v1" cannot be handled as a Deployment: json: ')
+    assert text in raised.value.message
 
 
 async def test_unknown_fields_are_dropped_or_refused(admin: Any) -> None:
-    made = await admin.create(DEPLOYMENTS, deployment(replica=3))
-    assert "replica" not in made["spec"]
+    created = await admin.create(DEPLOYMENTS, deployment(replica=3))
+    assert "replica" not in created["spec"]
     strict = WriteOptions(field_validation="Strict")
     with pytest.raises(BadRequest, match=r'strict decoding error: unknown field "spec\.replica"'):
         await admin.create(DEPLOYMENTS, deployment(replica=3), options=strict)
@@ -79,10 +79,10 @@ def test_every_kind_has_a_schema_without_references() -> None:
             return isinstance(schema.get("$ref"), str) or any(map(references, schema.values()))
         return isinstance(schema, list) and any(map(references, schema))
 
-    for found in builtin_facts():
-        schema = expanded(found.type)
-        assert schema["type"] == "object", found.kind
-        assert not references(schema), found.kind
+    for result in builtin_facts():
+        schema = expanded(result.type)
+        assert schema["type"] == "object", result.kind
+        assert not references(schema), result.kind
 
 
 @pytest.mark.parametrize(

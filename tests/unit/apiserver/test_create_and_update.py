@@ -26,15 +26,15 @@ Make = Callable[..., dict[str, Any]]
 
 
 async def test_create_sets_what_the_server_sets(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a", color="red", status={"phase": "Ready"}))
-    meta = made["metadata"]
+    created = await admin.create(widgets, widget("a", color="red", status={"phase": "Ready"}))
+    meta = created["metadata"]
     assert meta["creationTimestamp"] == "2026-01-01T00:00:00Z"
     assert meta["generation"] == 1
     assert len(meta["uid"]) == 36
     assert meta["resourceVersion"] == admin.server.resource_version
-    assert made["spec"] == {"color": "red", "size": 3}
-    assert "status" not in made
-    assert await admin.get(widgets, "a") == made
+    assert created["spec"] == {"color": "red", "size": 3}
+    assert "status" not in created
+    assert await admin.get(widgets, "a") == created
 
 
 async def test_what_is_created_is_read_at_once(admin: Any, widgets: Any, widget: Make) -> None:
@@ -45,8 +45,8 @@ async def test_what_is_created_is_read_at_once(admin: Any, widgets: Any, widget:
 async def test_generated_names_start_as_asked(admin: Any, widgets: Any, widget: Make) -> None:
     value = widget()
     value["metadata"] = {"generateName": "node-"}
-    made = [await admin.create(widgets, value) for _ in range(2)]
-    names = [one["metadata"]["name"] for one in made]
+    created = [await admin.create(widgets, value) for _ in range(2)]
+    names = [entry["metadata"]["name"] for entry in created]
     assert names[0] != names[1]
     assert all(name.startswith("node-") and len(name) == 10 for name in names)
 
@@ -90,9 +90,9 @@ async def test_refuses(
 
 
 async def test_causes_name_the_fields(admin: Any, widgets: Any, widget: Make) -> None:
-    with pytest.raises(Invalid) as found:
+    with pytest.raises(Invalid) as raised:
         await admin.create(widgets, widget("a", color="green"))
-    assert found.value.details == {
+    assert raised.value.details == {
         "name": "a",
         "group": "example.org",
         "kind": "Widget",
@@ -113,14 +113,14 @@ async def test_bodies_that_are_no_objects_are_refused(admin: Any, widgets: Any, 
 
 
 async def test_bodies_over_three_megabytes_are_refused(admin: Any, widgets: Any) -> None:
-    with pytest.raises(ApiError) as found:
+    with pytest.raises(ApiError) as raised:
         await admin.api.create(widgets, "default", b" " * (3 << 20) + b"{}")
-    assert found.value.code == 413
+    assert raised.value.code == 413
 
 
 async def test_unknown_fields_go_unless_strict(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a", bogus=1))
-    assert "bogus" not in made["spec"]
+    created = await admin.create(widgets, widget("a", bogus=1))
+    assert "bogus" not in created["spec"]
     with pytest.raises(BadRequest, match=r'strict decoding error: unknown field "spec.bogus"'):
         await admin.create(widgets, widget("b", bogus=1), options=STRICT)
     with pytest.raises(BadRequest, match=r'unknown field "metadata.bogus"'):
@@ -128,21 +128,21 @@ async def test_unknown_fields_go_unless_strict(admin: Any, widgets: Any, widget:
 
 
 async def test_a_dry_run_changes_nothing(admin: Any, widgets: Any, widget: Make) -> None:
-    before = admin.server.resource_version
-    made = await admin.create(widgets, widget("a"), options=WriteOptions(dry_run=True))
-    assert made["spec"] == {"size": 3}
-    assert admin.server.resource_version == before
+    old = admin.server.resource_version
+    created = await admin.create(widgets, widget("a"), options=WriteOptions(dry_run=True))
+    assert created["spec"] == {"size": 3}
+    assert admin.server.resource_version == old
     with pytest.raises(NotFound):
         await admin.get(widgets, "a")
 
 
 async def test_replace_needs_the_latest_version(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a", size=1))
-    made["spec"]["size"] = 2
-    newer = await admin.replace(widgets, made)
+    created = await admin.create(widgets, widget("a", size=1))
+    created["spec"]["size"] = 2
+    newer = await admin.replace(widgets, created)
     assert newer["metadata"]["generation"] == 2
     with pytest.raises(Conflict, match="the object has been modified; please apply your changes to the latest version"):
-        await admin.replace(widgets, made)
+        await admin.replace(widgets, created)
 
 
 async def test_replacing_a_custom_object_needs_a_version(admin: Any, widgets: Any, widget: Make) -> None:
@@ -159,35 +159,35 @@ async def test_core_objects_are_replaced_without_a_version(admin: Any, config_ma
 
 
 async def test_replacing_another_incarnation_is_a_conflict(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a"))
-    made["metadata"]["uid"] = "other"
+    created = await admin.create(widgets, widget("a"))
+    created["metadata"]["uid"] = "other"
     with pytest.raises(Conflict, match="Precondition failed: UID in precondition: other"):
-        await admin.replace(widgets, made)
+        await admin.replace(widgets, created)
 
 
 async def test_what_changes_nothing_writes_nothing(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a", size=1))
-    assert await admin.replace(widgets, made) == made
-    assert admin.server.resource_version == made["metadata"]["resourceVersion"]
+    created = await admin.create(widgets, widget("a", size=1))
+    assert await admin.replace(widgets, created) == created
+    assert admin.server.resource_version == created["metadata"]["resourceVersion"]
 
 
 async def test_server_fields_cannot_be_changed(admin: Any, widgets: Any, widget: Make, clock: ManualClock) -> None:
-    made = await admin.create(widgets, widget("a"))
+    created = await admin.create(widgets, widget("a"))
     clock.advance(60)
-    forged = msgspec.json.decode(msgspec.json.encode(made))
+    forged = msgspec.json.decode(msgspec.json.encode(created))
     forged["metadata"] |= {"creationTimestamp": "2000-01-01T00:00:00Z", "generation": 99}
-    assert await admin.replace(widgets, forged) == made
+    assert await admin.replace(widgets, forged) == created
     forged["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z"
     with pytest.raises(Invalid, match=r"metadata\.deletionTimestamp: Invalid value"):
         await admin.replace(widgets, forged)
 
 
 async def test_status_and_the_rest_are_written_apart(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a", size=1))
-    made["status"] = {"phase": "Ready"}
-    made["spec"]["size"] = 9
-    made["metadata"]["labels"] = {"x": "y"}
-    after = await admin.replace(widgets, made, sub="status")
+    created = await admin.create(widgets, widget("a", size=1))
+    created["status"] = {"phase": "Ready"}
+    created["spec"]["size"] = 9
+    created["metadata"]["labels"] = {"x": "y"}
+    after = await admin.replace(widgets, created, sub="status")
     assert after["status"] == {"phase": "Ready"}
     assert after["spec"]["size"] == 1
     assert "labels" not in after["metadata"]
@@ -227,9 +227,9 @@ async def test_unknown_subresources_and_resources_are_not_found(admin: Any, widg
 
 
 async def test_secrets_take_plain_text_and_keep_their_type(admin: Any, secrets: Any) -> None:
-    made = await admin.create(secrets, {"metadata": {"name": "s"}, "stringData": {"password": "pa"}})
-    assert (made["type"], made["data"]) == ("Opaque", {"password": "cGE="})
-    assert "stringData" not in made
+    created = await admin.create(secrets, {"metadata": {"name": "s"}, "stringData": {"password": "pa"}})
+    assert (created["type"], created["data"]) == ("Opaque", {"password": "cGE="})
+    assert "stringData" not in created
     with pytest.raises(Invalid, match="type: Invalid value"):
         await admin.patch(secrets, "s", {"type": "other"})
     with pytest.raises(Invalid, match=r"illegal base64 data at input byte 3$"):
@@ -286,9 +286,9 @@ async def test_terminating_namespaces_take_nothing_new(admin: Any, config_maps: 
     await admin.create(config_maps, held, namespace="t")
     await admin.delete(namespaces, "t", namespace="")
     await admin.settle()
-    with pytest.raises(Forbidden, match="because it is being terminated") as found:
+    with pytest.raises(Forbidden, match="because it is being terminated") as raised:
         await admin.create(config_maps, {"metadata": {"name": "d"}}, namespace="t")
-    assert found.value.details["causes"][0]["reason"] == "NamespaceTerminating"
+    assert raised.value.details["causes"][0]["reason"] == "NamespaceTerminating"
     await admin.patch(config_maps, "c", {"metadata": {"finalizers": None}}, namespace="t")
     await admin.settle()
     with pytest.raises(NotFound):

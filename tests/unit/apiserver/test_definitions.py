@@ -44,13 +44,13 @@ def gadgets(schema: Any = None, **spec: Any) -> dict[str, Any]:
 
 
 async def test_a_definition_is_served_once_it_is_answered(admin: Any, crds: Any, widgets: Any) -> None:
-    made = await admin.create(crds, gadgets(), namespace="")
-    assert {one["type"]: one["status"] for one in made["status"]["conditions"]} == {
+    created = await admin.create(crds, gadgets(), namespace="")
+    assert {entry["type"]: entry["status"] for entry in created["status"]["conditions"]} == {
         "NamesAccepted": "True",
         "Established": "True",
     }
-    assert made["status"]["storedVersions"] == ["v1"]
-    assert made["spec"]["names"]["listKind"] == "GadgetList"
+    assert created["status"]["storedVersions"] == ["v1"]
+    assert created["spec"]["names"]["listKind"] == "GadgetList"
     info = admin.server.resources.get("example.org", "v1", "gadgets")
     assert (info.singular, info.namespaced, info.custom) == ("gadget", False, True)
     where = type(widgets)("example.org", "v1", "gadgets", namespaced=False)
@@ -69,8 +69,8 @@ async def test_a_changed_schema_holds_at_once(admin: Any, crds: Any, widgets: An
 
 
 async def test_names_that_are_taken_are_not_accepted(admin: Any, crds: Any) -> None:
-    made = await admin.create(crds, gadgets(names={"plural": "gadgets", "kind": "Widget"}), namespace="")
-    conditions = {one["type"]: one for one in made["status"]["conditions"]}
+    created = await admin.create(crds, gadgets(names={"plural": "gadgets", "kind": "Widget"}), namespace="")
+    conditions = {entry["type"]: entry for entry in created["status"]["conditions"]}
     assert (conditions["NamesAccepted"]["status"], conditions["Established"]["status"]) == ("False", "False")
     assert '"Widget" is already in use' in conditions["NamesAccepted"]["message"]
     assert admin.server.resources.get("example.org", "v1", "gadgets") is None
@@ -95,9 +95,9 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "text"), FAULTS)
 async def test_faulty_definitions_are_refused(admin: Any, crds: Any, change: dict[str, Any], text: str) -> None:
-    with pytest.raises(Invalid) as found:
+    with pytest.raises(Invalid) as raised:
         await admin.create(crds, {**gadgets(), **change}, namespace="")
-    assert text in found.value.message
+    assert text in raised.value.message
 
 
 async def test_words_of_another_type_are_refused_undecoded(admin: Any, crds: Any) -> None:
@@ -106,15 +106,15 @@ async def test_words_of_another_type_are_refused_undecoded(admin: Any, crds: Any
 
 
 async def test_unknown_words_are_dropped(admin: Any, crds: Any) -> None:
-    made = await admin.create(crds, gadgets({"type": "object", "bogus": 5, "nullable": False}), namespace="")
-    assert made["spec"]["versions"][0]["schema"]["openAPIV3Schema"] == {"type": "object"}
+    created = await admin.create(crds, gadgets({"type": "object", "bogus": 5, "nullable": False}), namespace="")
+    assert created["spec"]["versions"][0]["schema"]["openAPIV3Schema"] == {"type": "object"}
 
 
 async def test_what_a_kind_is_never_changes(admin: Any, crds: Any) -> None:
-    made = await admin.create(crds, gadgets(), namespace="")
-    made["spec"]["scope"] = "Namespaced"
+    created = await admin.create(crds, gadgets(), namespace="")
+    created["spec"]["scope"] = "Namespaced"
     with pytest.raises(Invalid, match=r"spec.scope: Invalid value: .* field is immutable"):
-        await admin.replace(crds, made)
+        await admin.replace(crds, created)
 
 
 async def test_all_served_versions_show_the_same_objects(admin: Any, crds: Any, widgets: Any) -> None:
@@ -159,8 +159,8 @@ async def test_a_conversion_brings_fields_from_version_to_version() -> None:
     ) as server:
         api = server.client(ADMIN)
         body = b'{"metadata":{"name":"g"},"spec":{"size":3}}'
-        made = msgspec.json.decode(await api.create(older, "", body))
-        assert made["spec"] == {"size": 3}
+        created = msgspec.json.decode(await api.create(older, "", body))
+        assert created["spec"] == {"size": 3}
         patched = await api.patch(newer, "", "g", b'{"spec":{"length":4}}', patch_type=PatchType.MERGE)
         assert msgspec.json.decode(patched)["spec"] == {"length": 4}
         listed = (await api.list(older)).items
@@ -258,15 +258,15 @@ def test_a_deprecated_version_names_the_best_that_is_not() -> None:
     ]
     names = {"plural": "ts", "kind": "T"}
     crd = {"spec": {"group": "g", "scope": "Namespaced", "names": names, "versions": versions}}
-    found = {one.version: one.deprecation_warning for one in served_resources(crd, compile_rule=None)}
-    assert found == {
+    result = {entry.version: entry.deprecation_warning for entry in served_resources(crd, compile_rule=None)}
+    assert result == {
         "v1alpha1": "g/v1alpha1 T is deprecated; use g/v1beta2 T",
         "v1beta1": "g/v1beta1 T is deprecated; use g/v1beta2 T",
         "v1beta2": "",
         "v1beta3": "do not",
     }
-    for one in versions[:2]:
-        one["served"] = one["name"] == "v1beta1"
+    for entry in versions[:2]:
+        entry["served"] = entry["name"] == "v1beta1"
     versions[2]["served"] = False
-    [beta1, *_] = [one for one in served_resources(crd, compile_rule=None) if one.version == "v1beta1"]
+    [beta1, *_] = [entry for entry in served_resources(crd, compile_rule=None) if entry.version == "v1beta1"]
     assert beta1.deprecation_warning == "g/v1beta1 T is deprecated"

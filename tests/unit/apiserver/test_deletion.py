@@ -45,28 +45,28 @@ async def make(
     meta: dict[str, Any] = {"name": name, "ownerReferences": references}
     if finalizer:
         meta["finalizers"] = [finalizer]
-    found: dict[str, Any] = await admin.create(where, {"metadata": meta})
-    return found
+    result: dict[str, Any] = await admin.create(where, {"metadata": meta})
+    return result
 
 
 async def test_delete_answers_with_a_status(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a"))
+    created = await admin.create(widgets, widget("a"))
     answer = await admin.delete(widgets, "a")
     assert answer["status"] == "Success"
     assert answer["details"] == {
-        "name": "a", "group": "example.org", "kind": "widgets", "uid": made["metadata"]["uid"]
+        "name": "a", "group": "example.org", "kind": "widgets", "uid": created["metadata"]["uid"]
     }  # fmt: skip
     with pytest.raises(NotFound):
         await admin.delete(widgets, "a")
 
 
 async def test_preconditions_must_hold(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a"))
+    created = await admin.create(widgets, widget("a"))
     with pytest.raises(Conflict, match="the UID in the precondition"):
         await admin.delete(widgets, "a", preconditions=Preconditions(uid="other"))
     with pytest.raises(Conflict, match="the ResourceVersion in the precondition"):
         await admin.delete(widgets, "a", preconditions=Preconditions(resource_version="1"))
-    meta = made["metadata"]
+    meta = created["metadata"]
     await admin.delete(widgets, "a", preconditions=Preconditions(meta["uid"], meta["resourceVersion"]))
 
 
@@ -156,8 +156,8 @@ async def test_orphans_are_left_without_owner(admin: Any, config_maps: Any) -> N
 async def test_a_namespace_takes_its_contents_with_it(
     admin: Any, config_maps: Any, widgets: Any, namespaces: Any
 ) -> None:
-    made = await admin.create(namespaces, {"metadata": {"name": "t"}}, namespace="")
-    assert (made["status"], made["spec"]) == ({"phase": "Active"}, {"finalizers": ["kubernetes"]})
+    created = await admin.create(namespaces, {"metadata": {"name": "t"}}, namespace="")
+    assert (created["status"], created["spec"]) == ({"phase": "Active"}, {"finalizers": ["kubernetes"]})
     await admin.create(config_maps, {"metadata": {"name": "c"}}, namespace="t")
     await admin.create(widgets, {"metadata": {"name": "w"}}, namespace="t")
     start = admin.server.resource_version
@@ -250,8 +250,8 @@ async def collect(owners: dict[int, set[int]], deleted: list[int]) -> set[int]:
                 for owner in owners[number]
             ]
             value = {"metadata": {"name": f"n{number}", "ownerReferences": references}}
-            made = msgspec.json.decode(await api.create(where, "default", msgspec.json.encode(value)))
-            uids[number] = made["metadata"]["uid"]
+            created = msgspec.json.decode(await api.create(where, "default", msgspec.json.encode(value)))
+            uids[number] = created["metadata"]["uid"]
         await asyncio.gather(
             *(api.delete(where, "default", f"n{number}") for number in deleted), return_exceptions=True
         )

@@ -27,13 +27,13 @@ class Store:
         return 0
 
     async def read_history(self, _resource: str, after: int, *, limit: int) -> list[Change]:
-        return [each for each in self.disk if each.entry.version > after][:limit]
+        return [entry for entry in self.disk if entry.entry.version > after][:limit]
 
 
 async def test_what_is_committed_and_not_in_memory_yet_comes_once() -> None:
     store: Any = Store()
     feed = Feed(store, "configmaps.", after=0)
-    found = [*(await feed.next(0.01) or ()), *(await feed.next(0.01) or ())]
+    result = [*(await feed.next(0.01) or ()), *(await feed.next(0.01) or ())]
     store.memory.add(store.disk[-1])
-    found += await feed.next(0.01) or ()
-    assert [each.entry.version for each in found] == [1, 2, 3]
+    result += await feed.next(0.01) or ()
+    assert [entry.entry.version for entry in result] == [1, 2, 3]

@@ -70,10 +70,10 @@ def test_trees_are_sets(one: set[Path], other: set[Path]) -> None:
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4), st.dictionaries(NAMES, VALUES, max_size=4))
 def test_what_changes_is_said_afterwards(old: dict[str, Any], new: dict[str, Any]) -> None:
-    found = compare(old, new, {})
+    result = compare(old, new, {})
     assert compare(new, new, {}) == ({}, {})
-    assert not difference(found.changed, compare({}, new, {}).changed)
-    assert bool(found.changed or found.removed) is (old != new)
+    assert not difference(result.changed, compare({}, new, {}).changed)
+    assert bool(result.changed or result.removed) is (old != new)
 
 
 def test_a_configuration_says_leaves_and_what_no_schema_declares() -> None:
@@ -102,7 +102,7 @@ def test_the_oldest_updates_are_put_together() -> None:
     managers = [Manager(f"m{n:02}", UPDATE, {f"f:{n}": {}}, "v1", "", f"2026-01-01T00:00:{n:02}Z") for n in range(12)]
     kept = bounded(managers)
     assert len(kept) == 10
-    ancient = next(one for one in kept if one.name == "ancient-changes")
+    ancient = next(entry for entry in kept if entry.name == "ancient-changes")
     assert ancient.fields == {"f:0": {}, "f:1": {}, "f:2": {}}
     assert ancient.time == "2026-01-01T00:00:02Z"
 

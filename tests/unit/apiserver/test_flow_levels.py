@@ -41,19 +41,19 @@ def test_shares_of_the_seats() -> None:
         level("a", 30, lendablePercent=50), level("b", 70, borrowingLimitPercent=10),
         level("none", 0, queue, borrowingLimitPercent=100),
     ]  # fmt: skip
-    found = limits_of(levels, 10)
-    assert found["a"] == Limits(nominal=3, kept=1, own=1, most=13)
-    assert found["b"] == Limits(nominal=7, kept=7, own=7, most=8)
-    assert found["none"] == Limits(nominal=0, kept=0, own=0, most=0)
-    assert [waiting_of(one) for one in levels] == [Waiting(0, 0), Waiting(0, 0), Waiting(10, 40)]
+    result = limits_of(levels, 10)
+    assert result["a"] == Limits(nominal=3, kept=1, own=1, most=13)
+    assert result["b"] == Limits(nominal=7, kept=7, own=7, most=8)
+    assert result["none"] == Limits(nominal=0, kept=0, own=0, most=0)
+    assert [waiting_of(entry) for entry in levels] == [Waiting(0, 0), Waiting(0, 0), Waiting(10, 40)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 100)), min_size=1, max_size=8), st.integers(1, 200))
 def test_no_more_is_kept_than_there_is(parts: list[tuple[int, int]], seats: int) -> None:
     levels = [level(f"l{i}", shares, lendablePercent=lendable) for i, (shares, lendable) in enumerate(parts)]
-    found = limits_of(levels, seats).values()
-    assert sum(one.kept for one in found) <= seats
-    assert all(one.kept <= one.own <= max(1, one.nominal) and one.own <= one.most for one in found)
+    result = limits_of(levels, seats).values()
+    assert sum(entry.kept for entry in result) <= seats
+    assert all(entry.kept <= entry.own <= max(1, entry.nominal) and entry.own <= entry.most for entry in result)
 
 
 def test_without_objects_the_mandatory_ones_are_in_force() -> None:
@@ -86,19 +86,19 @@ def test_flows_are_told_apart_as_the_schema_says() -> None:
     flows = []
     for method in ({"type": "ByUser"}, {"type": "ByNamespace"}, None):
         schema = msgspec.convert({**value, "spec": {**value["spec"], "distinguisherMethod": method}}, FlowSchema)
-        levels = [msgspec.convert(one, PriorityLevel) for one in suggested.LEVELS.values()]
+        levels = [msgspec.convert(entry, PriorityLevel) for entry in suggested.LEVELS.values()]
         flows.append(plan_of([schema], levels).lines[1].flow(ANN, "ns"))
     assert flows == ["global-default/ann", "global-default/ns", "global-default/"]
 
 
 async def test_what_is_deleted_comes_back(admin: Any) -> None:
     for where, name in ((SCHEMAS, "catch-all"), (LEVELS, "workload-low"), (SCHEMAS, "service-accounts")):
-        before = await admin.get(where, name)
+        old = await admin.get(where, name)
         await admin.delete(where, name)
         await admin.settle()
         after = await admin.get(where, name)
-        assert after["metadata"]["uid"] != before["metadata"]["uid"]
-        assert after["spec"] == before["spec"]
+        assert after["metadata"]["uid"] != old["metadata"]["uid"]
+        assert after["spec"] == old["spec"]
     status = (await admin.get(SCHEMAS, "service-accounts"))["status"]["conditions"][0]
     assert (status["type"], status["status"], status["reason"]) == ("Dangling", "False", "Found")
 

@@ -41,6 +41,6 @@ async def test_nothing_is_limited_while_a_version_is_awaited(monkeypatch: pytest
             for plural, spec in (("policies", SPEC), ("policybindings", {"policyName": name})):
                 where = Collection(GROUP, "v1", f"mutatingadmission{plural}", namespaced=False)
                 await api.create(where, "", msgspec.json.encode({"metadata": {"name": name}, "spec": spec}))
-        made = await api.create(CONFIG_MAP.collection, "default", b'{"metadata":{"name":"x"}}')
-    assert msgspec.json.decode(made)["metadata"]["labels"] == {"a": "b"}
+        created = await api.create(CONFIG_MAP.collection, "default", b'{"metadata":{"name":"x"}}')
+    assert msgspec.json.decode(created)["metadata"]["labels"] == {"a": "b"}
     assert set(left) == {float("inf")}

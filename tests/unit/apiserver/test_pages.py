@@ -34,21 +34,21 @@ async def write_something(api: DirectApi, dice: random.Random, there: set[tuple[
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("namespace", ["", "default"])
 async def test_pages_show_the_moment_of_the_first(seed: int, namespace: str) -> None:
-    dice, there = random.Random(seed), set[tuple[str, str]]()
+    dice, existing = random.Random(seed), set[tuple[str, str]]()
     async with ApiServer.open(None, clock=ManualClock(), randomness=SeededRandomness(seed)) as server:
         api = server.client(ADMIN)
         for _ in range(80):
-            await write_something(api, dice, there)
+            await write_something(api, dice, existing)
         whole = (await api.list(WHERE, namespace)).items
-        found: list[bytes] = []
+        result: list[bytes] = []
         page = await api.list(WHERE, namespace, ListOptions(limit=7))
         while True:
-            found += page.items
-            assert page.remaining in {None, len(whole) - len(found)}
+            result += page.items
+            assert page.remaining in {None, len(whole) - len(result)}
             if not page.continue_token:
                 break
             for _ in range(dice.randrange(9)):
-                await write_something(api, dice, there)
+                await write_something(api, dice, existing)
             page = await api.list(WHERE, namespace, ListOptions(limit=7, continue_token=page.continue_token))
-    assert found == whole
+    assert result == whole
     assert len(whole) > 14

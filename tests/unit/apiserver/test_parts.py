@@ -29,8 +29,8 @@ def test_positions_in_a_history_survive_forgetting() -> None:
     position = history.position(4000)
     for _ in range(3990):
         history.drop_oldest()
-    found = history.since(position, limit=3)
-    assert [one.entry.version for one in found or ()] == [4001, 4002, 4003]
+    result = history.since(position, limit=3)
+    assert [entry.entry.version for entry in result or ()] == [4001, 4002, 4003]
     assert history.complete_after == 3990
     assert history.since(history.position(3990) - 1, limit=1) is None
     assert history.since(history.end, limit=1) == []
@@ -50,8 +50,8 @@ def test_objects_are_in_order_and_by_namespace() -> None:
 
 
 def test_only_what_nothing_needs_is_deleted_from_the_log() -> None:
-    made, changed, gone = Mark(1, 0, False, 10), Mark(2, 1, False, 10), Mark(3, 2, True, 10)
-    horizon = Horizon(0, [made, changed, gone, Mark(4, 0, False, 10)])
+    created, changed, deleted = Mark(1, 0, False, 10), Mark(2, 1, False, 10), Mark(3, 2, True, 10)
+    horizon = Horizon(0, [created, changed, deleted, Mark(4, 0, False, 10)])
     assert horizon.move(1) == []
     assert horizon.move(2) == [1]
     assert horizon.move(4) == [2, 3]

@@ -148,9 +148,9 @@ async def test_merge_and_json_patches_change_objects(admin: Any, widgets: Any, w
 
 
 async def test_a_patch_with_an_old_version_is_a_conflict(admin: Any, widgets: Any, widget: Make) -> None:
-    made = await admin.create(widgets, widget("a", size=1))
+    created = await admin.create(widgets, widget("a", size=1))
     await admin.patch(widgets, "a", {"spec": {"size": 2}})
-    version = made["metadata"]["resourceVersion"]
+    version = created["metadata"]["resourceVersion"]
     with pytest.raises(Conflict):
         await admin.patch(widgets, "a", {"metadata": {"resourceVersion": version}, "spec": {"size": 3}})
 
@@ -163,7 +163,7 @@ async def test_strategic_patches_are_for_core_kinds(admin: Any, widgets: Any, wi
     await admin.create(nodes, node, namespace="")
     patch = {"status": {"conditions": [{"type": "Disk", "status": "False"}, {"type": "Ready", "status": "True"}]}}
     after = await admin.patch(nodes, "n", patch, kind=PatchType.STRATEGIC, namespace="", sub="status")
-    assert [one["status"] for one in after["status"]["conditions"]] == ["False", "True"]
+    assert [entry["status"] for entry in after["status"]["conditions"]] == ["False", "True"]
 
 
 @pytest.mark.parametrize("kind", list(PatchType))

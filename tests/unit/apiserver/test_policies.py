@@ -45,9 +45,9 @@ def test_variables_that_need_each_other_are_an_error() -> None:
 
 def test_expensive_expressions_are_errors() -> None:
     numbers = list(range(3000))
-    found = policy("object.n.all(a, object.n.all(b, object.n.all(c, a + b + c >= 0)))")
+    result = policy("object.n.all(a, object.n.all(b, object.n.all(c, a + b + c >= 0)))")
     with effort.limited(0.05):
-        (message,) = messages(found, object={"n": numbers})
+        (message,) = messages(result, object={"n": numbers})
     assert "too much time" in message
 
 
@@ -55,8 +55,8 @@ LOOP = "object.n.map(x, object.n.map(y, y)).size() != {}"
 
 
 def test_one_expression_has_a_limit_of_cost() -> None:
-    found = policy(LOOP.format(-1), "object.n.size() == 0")
-    first, second = messages(found, object={"n": list(range(300))})
+    result = policy(LOOP.format(-1), "object.n.size() == 0")
+    first, second = messages(result, object={"n": list(range(300))})
     assert first.endswith("resulted in error: operation cancelled: actual cost limit exceeded")
     assert second == "failed expression: object.n.size() == 0"
 
@@ -64,17 +64,17 @@ def test_one_expression_has_a_limit_of_cost() -> None:
 @pytest.mark.parametrize(("failure_policy", "count"), [("Fail", 1), ("Ignore", 0)])
 def test_all_expressions_of_a_policy_have_a_budget(failure_policy: str, count: int) -> None:
     loops = [LOOP.format(-index) for index in range(1, 14)]
-    found = policy(*loops, "object.n.size() == 0", failurePolicy=failure_policy)
+    result = policy(*loops, "object.n.size() == 0", failurePolicy=failure_policy)
     exceeded = "validation failed due to running out of cost budget, no further validation rules will be run"
-    assert messages(found, object={"n": list(range(250))}) == [exceeded] * count
-    assert messages(found, object={"n": list(range(230))}) == ["failed expression: object.n.size() == 0"]
+    assert messages(result, object={"n": list(range(250))}) == [exceeded] * count
+    assert messages(result, object={"n": list(range(230))}) == ["failed expression: object.n.size() == 0"]
 
 
 @pytest.mark.parametrize(("failure_policy", "count"), [("Fail", 1), ("Ignore", 0)])
 def test_match_conditions_have_a_budget_of_their_own(failure_policy: str, count: int) -> None:
     conditions = [{"name": f"c{index}", "expression": LOOP.format(-index)} for index in range(1, 5)]
-    found = policy("false", matchConditions=conditions, failurePolicy=failure_policy)
-    outcome = messages(found, object={"n": list(range(250))})
+    result = policy("false", matchConditions=conditions, failurePolicy=failure_policy)
+    outcome = messages(result, object={"n": list(range(250))})
     assert [message.startswith("validation failed due to running out of cost budget") for message in outcome] == (
         [True] * count
     )
@@ -103,6 +103,6 @@ def test_what_cannot_be_read_is_not_in_force() -> None:
     policies.apply(Change(entry(VALIDATING.bindings, "b", {"spec": {"policyName": "p"}}), None, deleted=False))
     assert policies.all == ()
     policies.apply(Change(entry(VALIDATING.policies, "p", {"spec": {}}), None, deleted=False))
-    assert [(found.name, [bound.name for bound in bindings]) for found, bindings in policies.all] == [("p", ["b"])]
+    assert [(result.name, [bound.name for bound in bindings]) for result, bindings in policies.all] == [("p", ["b"])]
     policies.apply(Change(entry(VALIDATING.bindings, "b", {}), None, deleted=True))
     assert policies.all == ()

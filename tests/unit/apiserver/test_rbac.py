@@ -61,7 +61,7 @@ async def test_default_roles_are_there_and_collect(admin: Any) -> None:
     admin_role = await admin.get(CLUSTER_ROLES, "admin", namespace="")
     resources = {resource for rule in admin_role["rules"] for resource in rule["resources"]}
     assert {"pods", "secrets", "roles", "pods/exec", "pods/log"} <= resources
-    managers = {(one["manager"], one["operation"]) for one in admin_role["metadata"]["managedFields"]}
+    managers = {(entry["manager"], entry["operation"]) for entry in admin_role["metadata"]["managedFields"]}
     assert ("clusterrole-aggregation-controller", "Apply") in managers
 
 
@@ -71,8 +71,8 @@ async def test_a_labelled_role_joins_the_collecting_ones(admin: Any) -> None:
     await admin.create(CLUSTER_ROLES, more, namespace="")
     await admin.settle()
     for name in ("view", "edit", "admin"):
-        found = await admin.get(CLUSTER_ROLES, name, namespace="")
-        assert more["rules"][0] in found["rules"]
+        result = await admin.get(CLUSTER_ROLES, name, namespace="")
+        assert more["rules"][0] in result["rules"]
     await admin.delete(CLUSTER_ROLES, "more", namespace="")
     await admin.settle()
     assert more["rules"][0] not in (await admin.get(CLUSTER_ROLES, "view", namespace=""))["rules"]
@@ -86,29 +86,29 @@ async def alice(admin: Any, as_user: As) -> Any:
         GET_PODS,
     )
     await admin.create(CLUSTER_ROLES, role("writer", *rules, kind="ClusterRole"), namespace="")
-    made = binding("writer", "ClusterRole", "writer", "alice", kind="ClusterRoleBinding")
-    await admin.create(CLUSTER_ROLE_BINDINGS, made, namespace="")
+    created = binding("writer", "ClusterRole", "writer", "alice", kind="ClusterRoleBinding")
+    await admin.create(CLUSTER_ROLE_BINDINGS, created, namespace="")
     return as_user(ALICE)
 
 
 async def test_nobody_gives_what_they_do_not_hold(admin: Any, as_user: As) -> None:
     rules = [{"verbs": ["create", "update", "patch"], "apiGroups": [RBAC], "resources": ["roles"]}, GET_PODS]
     await admin.create(CLUSTER_ROLES, role("writer", *rules, kind="ClusterRole"), namespace="")
-    made = binding("writer", "ClusterRole", "writer", "alice", kind="ClusterRoleBinding")
-    await admin.create(CLUSTER_ROLE_BINDINGS, made, namespace="")
+    created = binding("writer", "ClusterRole", "writer", "alice", kind="ClusterRoleBinding")
+    await admin.create(CLUSTER_ROLE_BINDINGS, created, namespace="")
     alice = as_user(ALICE)
     await alice.create(ROLES, role("held", GET_PODS))
-    wanted = {"verbs": ["get", "delete"], "apiGroups": [""], "resources": ["pods", "secrets"]}
-    with pytest.raises(Forbidden) as found:
-        await alice.create(ROLES, role("more", wanted))
-    assert found.value.message == (
+    expected = {"verbs": ["get", "delete"], "apiGroups": [""], "resources": ["pods", "secrets"]}
+    with pytest.raises(Forbidden) as raised:
+        await alice.create(ROLES, role("more", expected))
+    assert raised.value.message == (
         'roles.rbac.authorization.k8s.io "more" is forbidden: user "alice" (groups=["team" "system:authenticated"]) '
         "is attempting to grant RBAC permissions not currently held:\n"
         '{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}\n'
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "delete"]}'
     )
     with pytest.raises(Forbidden, match="not currently held"):
-        await alice.patch(ROLES, "held", {"rules": [wanted]})
+        await alice.patch(ROLES, "held", {"rules": [expected]})
 
 
 async def test_who_may_escalate_does(alice: Any) -> None:
@@ -118,8 +118,8 @@ async def test_who_may_escalate_does(alice: Any) -> None:
 async def test_collecting_roles_need_everything(admin: Any, as_user: As) -> None:
     rules = [{"verbs": ["create"], "apiGroups": [RBAC], "resources": ["clusterroles"]}]
     await admin.create(CLUSTER_ROLES, role("writer", *rules, kind="ClusterRole"), namespace="")
-    made = binding("writer", "ClusterRole", "writer", "alice", kind="ClusterRoleBinding")
-    await admin.create(CLUSTER_ROLE_BINDINGS, made, namespace="")
+    created = binding("writer", "ClusterRole", "writer", "alice", kind="ClusterRoleBinding")
+    await admin.create(CLUSTER_ROLE_BINDINGS, created, namespace="")
     collecting = role("c", kind="ClusterRole", aggregationRule={"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]})
     with pytest.raises(Forbidden, match="must have cluster-admin privileges to use the aggregationRule"):
         await as_user(ALICE).create(CLUSTER_ROLES, collecting, namespace="")
@@ -146,9 +146,9 @@ async def test_what_is_bound_stays(admin: Any) -> None:
 
 
 async def test_an_impossible_role_is_refused(admin: Any) -> None:
-    with pytest.raises(Invalid) as found:
+    with pytest.raises(Invalid) as raised:
         await admin.create(ROLES, role("r", {"verbs": ["get"]}))
-    assert found.value.message == (
+    assert raised.value.message == (
         'Role.rbac.authorization.k8s.io "r" is invalid: [rules[0].apiGroups: Required value: resource rules must '
         "supply at least one api group, rules[0].resources: Required value: resource rules must supply at least one "
         "resource]"

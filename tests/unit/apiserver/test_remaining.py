@@ -20,15 +20,15 @@ def remaining(*finalizers: str) -> Remaining:
     for versions in builtin_resources(CrdRules(resources, ManualClock())):
         resources.set(versions)
     body = msgspec.json.encode({"metadata": {"name": "a", "uid": "1", "finalizers": finalizers}})
-    found = Remaining()
-    found.add(resources.find(CONFIG_MAP.collection), [read_entry("configmaps", ("n", "a"), 1, body=body)])
-    return found
+    result = Remaining()
+    result.add(resources.find(CONFIG_MAP.collection), [read_entry("configmaps", ("n", "a"), 1, body=body)])
+    return result
 
 
 def test_what_is_left_is_counted() -> None:
     left = remaining("example.org/a", "example.org/b")
     assert left
-    messages = {one["type"]: one["message"] for one in left.conditions((), now=NOW)}
+    messages = {entry["type"]: entry["message"] for entry in left.conditions((), now=NOW)}
     assert messages["NamespaceContentRemaining"] == "Some resources are remaining: configmaps. has 1 resource instances"
     assert messages["NamespaceFinalizersRemaining"] == (
         "Some content in the namespace has finalizers remaining: "
@@ -37,10 +37,10 @@ def test_what_is_left_is_counted() -> None:
 
 
 def test_what_did_not_change_keeps_its_time() -> None:
-    before = remaining("example.org/a").conditions((), now=NOW)
-    assert remaining("example.org/a").conditions(before, now=LATER) == before
-    after = Remaining().conditions(before, now=LATER)
-    times = {one["type"]: one["lastTransitionTime"] for one in after}
+    old = remaining("example.org/a").conditions((), now=NOW)
+    assert remaining("example.org/a").conditions(old, now=LATER) == old
+    after = Remaining().conditions(old, now=LATER)
+    times = {entry["type"]: entry["lastTransitionTime"] for entry in after}
     assert times["NamespaceContentRemaining"] == LATER
     assert times["NamespaceDeletionContentFailure"] == NOW
     assert not Remaining()

@@ -17,13 +17,13 @@ def compile_python(rule: str, schema: Mapping[str, Any], *, optional_old: bool =
 def check(rule: dict[str, Any], value: Any, old: Any = None, **more: Any) -> list[str]:
     spec = {"type": "object", "x-kubernetes-validations": [rule], **more}
     schema = compile_schema({"type": "object", "properties": {"spec": spec}}, compile_rule=compile_python)
-    before = None if old is None else {"spec": old}
-    return [str(error) for error in schema.validate({"spec": value}, before)]
+    previous = None if old is None else {"spec": old}
+    return [str(error) for error in schema.validate({"spec": value}, previous)]
 
 
 def test_a_rule_that_does_not_hold_names_its_message() -> None:
-    found = check({"rule": "self['a'] > 1", "message": "a is too small"}, {"a": 1})
-    assert found == ["spec: Invalid value: a is too small"]
+    result = check({"rule": "self['a'] > 1", "message": "a is too small"}, {"a": 1})
+    assert result == ["spec: Invalid value: a is too small"]
 
 
 def test_without_a_message_the_rule_is_shown() -> None:
@@ -62,39 +62,39 @@ def test_items_of_a_map_find_their_old_selves() -> None:
     rule = {"rule": "True"}
     old = {"l": [{"n": 1, "v": 1}, {"n": 2, "v": 2}]}
     new = {"l": [{"n": 2, "v": 3}, {"n": 3, "v": 1}]}
-    found = check(rule, new, old, properties={"l": items})
-    assert found == ["spec.l[0]: Invalid value: immutable"]
+    result = check(rule, new, old, properties={"l": items})
+    assert result == ["spec.l[0]: Invalid value: immutable"]
 
 
 def test_rules_wait_for_a_sound_structure() -> None:
     rule = {"rule": "self['a'] > 1"}
-    found = check(rule, {"a": "x"}, properties={"a": {"type": "integer"}})
-    assert len(found) == 2
-    assert "must be of type integer" in found[0]
+    result = check(rule, {"a": "x"}, properties={"a": {"type": "integer"}})
+    assert len(result) == 2
+    assert "must be of type integer" in result[0]
 
 
 def test_a_rule_that_cannot_be_evaluated_is_a_fault() -> None:
-    found = check({"rule": "self['missing'] > 1"}, {})
-    assert found == ["spec: Invalid value: \"object\": 'missing' evaluating rule: self['missing'] > 1"]
+    result = check({"rule": "self['missing'] > 1"}, {})
+    assert result == ["spec: Invalid value: \"object\": 'missing' evaluating rule: self['missing'] > 1"]
 
 
 def test_a_value_of_a_map_is_named_by_its_key() -> None:
     values = {"type": "object", "x-kubernetes-validations": [{"rule": "False", "message": "no"}]}
-    found = check({"rule": "True"}, {"k": {}}, additionalProperties=values)
-    assert found == ["spec[k]: Invalid value: no"]
+    result = check({"rule": "True"}, {"k": {}}, additionalProperties=values)
+    assert result == ["spec[k]: Invalid value: no"]
 
 
 def test_an_old_value_that_no_rule_asks_for_is_not_looked_at() -> None:
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     def compiled(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, gives: str = "") -> Rule:
-        return lambda self, old: asked.append(old) or True
+        return lambda self, old: requested.append(old) or True
 
     for rule in ("self.a", "self == oldSelf"):
         spec = {"type": "object", "x-kubernetes-validations": [{"rule": rule}]}
         schema = compile_schema({"type": "object", "properties": {"spec": spec}}, compile_rule=compiled)
         assert schema.validate({"spec": {}}, {"spec": {"old": 1}}) == []
-    assert asked == [None, {"old": 1}]
+    assert requested == [None, {"old": 1}]
 
 
 def test_what_was_stored_is_tolerated_only_where_that_is_wanted() -> None:
@@ -102,4 +102,4 @@ def test_what_was_stored_is_tolerated_only_where_that_is_wanted() -> None:
     root = {"type": "object", "properties": {"spec": spec}}
     for ratchets, expected in ((True, []), (False, ["spec: Invalid value: no"])):
         schema = compile_schema(root, compile_rule=compile_python, ratchets=ratchets)
-        assert [str(one) for one in schema.validate({"spec": {"a": 1}}, {"spec": {"a": 1}})] == expected
+        assert [str(entry) for entry in schema.validate({"spec": {"a": 1}}, {"spec": {"a": 1}})] == expected

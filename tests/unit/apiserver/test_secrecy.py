@@ -24,8 +24,8 @@ SECRET_TEXT = "hunter2 hunter2"
 )
 async def test_refusals_of_secrets_do_not_show_them(admin: Any, secrets: Any, patch: Any, kind: PatchType) -> None:
     await admin.create(secrets, {"metadata": {"name": "s"}, "stringData": {"password": "pa55word"}})
-    with pytest.raises(ApiError) as found:
+    with pytest.raises(ApiError) as raised:
         await admin.patch(secrets, "s", patch, kind=kind, manager="me")
-    shown = f"{found.value.message} {found.value.details}"
+    shown = f"{raised.value.message} {raised.value.details}"
     assert "hunter2" not in shown
     assert "cGE1NXdvcmQ" not in shown

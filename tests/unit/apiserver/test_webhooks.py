@@ -83,15 +83,15 @@ CASES: list[tuple[Webhook, AdmissionRequest, bool]] = [
 
 @pytest.mark.parametrize(("webhook", "request_", "asked"), CASES)
 def test_which_webhooks_are_asked(webhook: Webhook, request_: AdmissionRequest, asked: bool) -> None:
-    found = invocation(webhook, request_, [request_.info], labels_of=labels_of)
-    assert (found is not None) is asked
+    result = invocation(webhook, request_, [request_.info], labels_of=labels_of)
+    assert (result is not None) is asked
 
 
 def test_another_version_is_asked_about_in_the_version_of_the_rule() -> None:
     webhook = hook(resources=["things"], group="x.org")
-    found = invocation(webhook, create(NEW), [OLD, NEW], labels_of=labels_of)
-    assert found is not None
-    assert found.info is OLD
+    result = invocation(webhook, create(NEW), [OLD, NEW], labels_of=labels_of)
+    assert result is not None
+    assert result.info is OLD
     exact = hook(resources=["things"], group="x.org", matchPolicy="Exact")
     assert invocation(exact, create(NEW), [OLD, NEW], labels_of=labels_of) is None
 
@@ -228,6 +228,6 @@ async def test_a_webhook_that_cannot_be_reached_is_told(converter: WebhookConver
         raise CallError("no route")
 
     client.call = fail  # type: ignore[method-assign]
-    with pytest.raises(ApiError, match=r"conversion webhook for x\.org/v1, Kind=Thing failed: no route") as found:
+    with pytest.raises(ApiError, match=r"conversion webhook for x\.org/v1, Kind=Thing failed: no route") as raised:
         await converter.convert(thing(1), "x.org/v2")
-    assert (found.value.code, found.value.reason) == (500, "")
+    assert (raised.value.code, raised.value.reason) == (500, "")

@@ -92,8 +92,8 @@ async def remove(admin: Caller, made: dict[str, Any]) -> Any:
 
 
 async def remove_version(admin: Caller, made: dict[str, Any]) -> Any:
-    wanted = Preconditions(resource_version=made["metadata"]["resourceVersion"])
-    return await admin.api.delete(CONFIG_MAPS, "default", "a", preconditions=wanted)
+    expected = Preconditions(resource_version=made["metadata"]["resourceVersion"])
+    return await admin.api.delete(CONFIG_MAPS, "default", "a", preconditions=expected)
 
 
 async def replace(admin: Caller, made: dict[str, Any]) -> Any:
@@ -147,10 +147,10 @@ async def test_an_answer_tells_of_nothing_that_can_be_lost(
     site: Site, first: Second, second: Second, refusal: type[ApiError] | None, is_stored: bool
 ) -> None:
     admin = site.admin
-    made = await admin.create(CONFIG_MAPS, config(x="1"))
+    created = await admin.create(CONFIG_MAPS, config(x="1"))
     await admin.create(NAMESPACES, {"metadata": {"name": "team"}}, namespace="")
-    writing = await site.begin(first(admin, made))
-    late = asyncio.ensure_future(second(admin, made))
+    writing = await site.begin(first(admin, created))
+    late = asyncio.ensure_future(second(admin, created))
     for _ in range(50):
         await asyncio.sleep(0)
     assert not late.done(), await answer_of(late)
@@ -177,14 +177,14 @@ async def test_a_name_is_taken_once_what_took_it_is_stored(site: Site, is_stored
 
 async def test_who_is_refused_finds_what_stood_in_the_way(site: Site) -> None:
     """A reader that is told of a conflict reads the version that it conflicted with, and not its own once more."""
-    made = await site.admin.create(CONFIG_MAPS, config(x="1"))
-    writing = await site.begin(change(site.admin, made))
+    created = await site.admin.create(CONFIG_MAPS, config(x="1"))
+    writing = await site.begin(change(site.admin, created))
 
     async def retry() -> str:
         with pytest.raises(Conflict):
-            await replace(site.admin, made)
-        found: str = (await site.admin.get(CONFIG_MAPS, "a"))["data"]["x"]
-        return found
+            await replace(site.admin, created)
+        result: str = (await site.admin.get(CONFIG_MAPS, "a"))["data"]["x"]
+        return result
 
     retrying = asyncio.ensure_future(retry())
     for _ in range(50):

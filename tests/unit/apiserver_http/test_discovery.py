@@ -44,26 +44,26 @@ def test_versions_are_ordered_by_stability_and_age() -> None:
 
 
 def test_built_in_groups_come_before_custom_ones() -> None:
-    names = [one["name"] for one in group_list(ENTRIES)["groups"]]
+    names = [entry["name"] for entry in group_list(ENTRIES)["groups"]]
     assert names == [
         "authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io", "a.example.org", "tinkerbell.org",
     ]  # fmt: skip
 
 
 def test_a_group_prefers_its_most_stable_version() -> None:
-    found = group(ENTRIES, "a.example.org")
-    assert found is not None
-    assert [version["version"] for version in found["versions"]] == ["v1", "v1beta1"]
-    assert found["preferredVersion"] == {"groupVersion": "a.example.org/v1", "version": "v1"}
+    result = group(ENTRIES, "a.example.org")
+    assert result is not None
+    assert [version["version"] for version in result["versions"]] == ["v1", "v1beta1"]
+    assert result["preferredVersion"] == {"groupVersion": "a.example.org/v1", "version": "v1"}
     assert group(ENTRIES, "none.example.org") is None
     assert group(ENTRIES, "") is None
 
 
 def test_resources_tell_names_verbs_and_subresources() -> None:
-    found = resource_list(ENTRIES, "tinkerbell.org", "v1alpha1")
-    assert found is not None
-    hardware, status = found["resources"]
-    assert found["groupVersion"] == "tinkerbell.org/v1alpha1"
+    result = resource_list(ENTRIES, "tinkerbell.org", "v1alpha1")
+    assert result is not None
+    hardware, status = result["resources"]
+    assert result["groupVersion"] == "tinkerbell.org/v1alpha1"
     assert (hardware["name"], hardware["singularName"], hardware["namespaced"]) == ("hardware", "hardware", True)
     assert (hardware["shortNames"], hardware["categories"]) == (("hw",), ("tinkerbell",))
     assert "deletecollection" in hardware["verbs"]
@@ -72,9 +72,9 @@ def test_resources_tell_names_verbs_and_subresources() -> None:
 
 
 def test_scale_answers_with_the_kind_of_another_group() -> None:
-    found = resource_list(ENTRIES, "a.example.org", "v1")
-    assert found is not None
-    scale, log = found["resources"][1:]
+    result = resource_list(ENTRIES, "a.example.org", "v1")
+    assert result is not None
+    scale, log = result["resources"][1:]
     assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
     assert (log["name"], log["kind"], log["verbs"]) == ("things/log", "Thing", ("get",))
 
@@ -96,6 +96,6 @@ def test_aggregated_discovery_holds_everything_at_once(version: str) -> None:
 
 def test_the_core_group_is_at_its_own_place() -> None:
     assert api_versions("127.0.0.1:1")["versions"] == ["v1"]
-    found = resource_list(ENTRIES, "", "v1")
-    assert found is not None
-    assert found["groupVersion"] == "v1"
+    result = resource_list(ENTRIES, "", "v1")
+    assert result is not None
+    assert result["groupVersion"] == "v1"

@@ -211,8 +211,8 @@ async def test_levels_take_turns_and_users_within_them() -> None:
         await gate.enter(asker(user, level))
         order.append(user)
 
-    asked = (("ann", "a"), ("amy", "a"), ("ben", "b"))
-    await asyncio.gather(*(ask(user, level) for user, level in asked for _ in range(5)))
+    requested = (("ann", "a"), ("amy", "a"), ("ben", "b"))
+    await asyncio.gather(*(ask(user, level) for user, level in requested for _ in range(5)))
     # two of one turn of the event loop, before there was anybody else
     assert order[:2] == ["ann"] * 2
     assert order[2:10] == ["ann", "ben", "amy", "ben"] * 2
@@ -299,17 +299,17 @@ async def _walk(data: st.DataObject) -> None:
     numbers = st.integers(0, seats // 2)
     rules = {name: level(kept=data.draw(numbers), most=data.draw(st.integers(1, 8))) for name in "ab"}
     line = Line(seats, rules=rules)
-    asked = 0
+    requested = 0
     for _ in range(data.draw(st.integers(1, 25))):
         if data.draw(st.booleans()) and line.seats:
             line.seats.pop(data.draw(st.integers(0, len(line.seats) - 1))).leave()
             await settled()
         else:
-            asked += 1
+            requested += 1
             await line.ask(data.draw(st.sampled_from(["ann", "ben"])), level=data.draw(st.sampled_from("ab")))
         # one seat of each level's own may come on top
         assert len(line.seats) <= seats + len(rules)
-    while len(line.order) < asked:
+    while len(line.order) < requested:
         assert line.seats, "somebody waits for nobody"
         await line.leave()
     await asyncio.gather(*line.tasks)

@@ -38,10 +38,10 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def store() -> Store:
-    made = Store(MemoryLog())
+    created = Store(MemoryLog())
     for entry in (ACCOUNT, SECRET):
-        made.objects(entry.resource).put(entry)
-    return made
+        created.objects(entry.resource).put(entry)
+    return created
 
 
 @pytest.fixture
@@ -178,9 +178,9 @@ def test_tokens_from_a_file(token_file: Path) -> None:
 @pytest.mark.parametrize("line", ["token", "token,user", ",user,uid", "token,,uid"])
 def test_a_line_with_too_little_is_named(token_file: Path, line: str) -> None:
     token_file.write_text(f"a,b,c\n{line}\n")
-    with pytest.raises(PkiError, match="line 2 of") as found:
+    with pytest.raises(PkiError, match="line 2 of") as raised:
         StaticTokens(token_file)
-    assert "token," not in found.value.message.replace("at least token,", "")
+    assert "token," not in raised.value.message.replace("at least token,", "")
 
 
 def test_a_file_that_others_may_read_is_refused(token_file: Path) -> None:
@@ -201,9 +201,9 @@ LIST_PODS = Attributes("list", "", "pods", "ns")
 
 
 def authorizer(*rules: Rule) -> RoleAuthorizer:
-    made = RoleAuthorizer()
-    made.grant(Role("r", rules), [Binding("r", users=("robot",))])
-    return made
+    created = RoleAuthorizer()
+    created.grant(Role("r", rules), [Binding("r", users=("robot",))])
+    return created
 
 
 def test_headers_that_want_nothing() -> None:
@@ -230,9 +230,9 @@ def test_every_part_must_be_allowed() -> None:
     )
     jane = Identity("jane", ("a",), "", (("scope", ("x",)),))
     assert impersonated(jane, ROBOT, rules, attributes=LIST_PODS).groups == ("a", "system:authenticated")
-    for wanted in (Identity("jane", ("b",)), Identity("john"), Identity("jane", ("a",), "7")):
+    for expected in (Identity("jane", ("b",)), Identity("john"), Identity("jane", ("a",), "7")):
         with pytest.raises(Forbidden):
-            impersonated(wanted, ROBOT, rules, attributes=LIST_PODS)
+            impersonated(expected, ROBOT, rules, attributes=LIST_PODS)
 
 
 def test_the_narrow_way_never_gives_masters() -> None:

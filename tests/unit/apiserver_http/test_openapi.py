@@ -61,9 +61,9 @@ def references(value: Any) -> Iterator[str]:
 
 
 def v3(api: OpenApi, path: str) -> dict[str, Any]:
-    found = api.v3(path)
-    assert found is not None
-    document: dict[str, Any] = msgspec.json.decode(found[0])
+    result = api.v3(path)
+    assert result is not None
+    document: dict[str, Any] = msgspec.json.decode(result[0])
     return document
 
 
@@ -77,9 +77,9 @@ def test_the_index_names_each_version_with_the_hash_of_its_document(api: OpenApi
     assert {"api/v1", "apis/example.org/v1", "apis/authorization.k8s.io/v1"} == set(paths) - {
         "apis/authentication.k8s.io/v1"
     }
-    found = api.v3("apis/example.org/v1")
-    assert found is not None
-    assert paths["apis/example.org/v1"]["serverRelativeURL"] == f"/openapi/v3/apis/example.org/v1?hash={found[1]}"
+    result = api.v3("apis/example.org/v1")
+    assert result is not None
+    assert paths["apis/example.org/v1"]["serverRelativeURL"] == f"/openapi/v3/apis/example.org/v1?hash={result[1]}"
     assert api.v3("apis/none/v1") is None
 
 
@@ -105,13 +105,13 @@ def test_patch_tells_that_fields_are_validated(api: OpenApi, path: str, kind: st
 
 def test_operation_identifiers_are_unique(api: OpenApi) -> None:
     document = msgspec.json.decode(api.v2())
-    found = [
+    result = [
         operation["operationId"]
         for item in document["paths"].values()
         for method, operation in item.items()
         if method != "parameters"
     ]
-    assert len(found) == len(set(found))
+    assert len(result) == len(set(result))
 
 
 def test_kinds_carry_their_name_and_standard_metadata(api: OpenApi) -> None:
@@ -154,13 +154,13 @@ def test_a_property_named_like_a_reference_is_none() -> None:
 def test_documents_follow_the_table_of_resources() -> None:
     resources = served(NAMESPACE)
     api = OpenApi(resources, "v1")
-    before = api.index(), api.v2()
-    assert (api.index(), api.v2()) == before
+    old = api.index(), api.v2()
+    assert (api.index(), api.v2()) == old
     resources.set([THING])
     assert b"apis/example.org/v1" in api.index()
     assert b"org.example.v1.Thing" in api.v2()
     resources.drop("things.example.org")
-    assert (api.index(), api.v2()) == before
+    assert (api.index(), api.v2()) == old
 
 
 def test_schema_names_are_reversed_groups() -> None:
@@ -178,14 +178,14 @@ def test_version_two_as_protocol_buffers_says_the_same(api: OpenApi) -> None:
     raw = api.v2(protobuf=True)
     assert members(raw, 1) == [b"2.0"]
     definitions = members(members(raw, 9)[0], 1)
-    assert [members(one, 1)[0].decode() for one in definitions] == list(document["definitions"])
+    assert [members(entry, 1)[0].decode() for entry in definitions] == list(document["definitions"])
     paths = members(members(raw, 8)[0], 2)
-    assert [members(one, 1)[0].decode() for one in paths] == list(document["paths"])
+    assert [members(entry, 1)[0].decode() for entry in paths] == list(document["paths"])
     item = members(paths[list(document["paths"]).index("/api/v1/namespaces/{name}")], 2)[0]
     patch = members(item, 8)[0]
-    extensions = {members(one, 1)[0]: members(members(one, 2)[0], 2)[0] for one in members(patch, 13)}
+    extensions = {members(entry, 1)[0]: members(members(entry, 2)[0], 2)[0] for entry in members(patch, 13)}
     assert msgspec.json.decode(extensions[b"x-kubernetes-group-version-kind"])["kind"] == "Namespace"
-    queries = [members(members(members(one, 1)[0], 2)[0], 3) for one in members(patch, 8)[1:]]
+    queries = [members(members(members(entry, 1)[0], 2)[0], 3) for entry in members(patch, 8)[1:]]
     assert b"fieldValidation" in {members(query[0], 4)[0] for query in queries}
 
 
@@ -198,11 +198,11 @@ def test_every_word_of_a_schema_has_its_place() -> None:
         "items": {"type": "string"}, "properties": {"a": {"$ref": "#/definitions/b"}}, "x-any": [1],
     }  # fmt: skip
     document = {"swagger": "2.0", "info": {"title": "k", "version": "v"}, "paths": {}, "definitions": {"one": schema}}
-    one = members(members(members(encode(document), 9)[0], 1)[0], 2)[0]
-    found = dict(wire_fields(one))
-    assert found[13] == b"^a$"
-    assert found[15] == (1 << 64) - 1
-    assert struct.unpack("<d", bytes(found[7])) == (9.5,)
-    assert len(members(one, 20)) == 2
-    assert 10 not in found
-    assert members(members(one, 22)[0], 1) == [b"object"]
+    entry = members(members(members(encode(document), 9)[0], 1)[0], 2)[0]
+    result = dict(wire_fields(entry))
+    assert result[13] == b"^a$"
+    assert result[15] == (1 << 64) - 1
+    assert struct.unpack("<d", bytes(result[7])) == (9.5,)
+    assert len(members(entry, 20)) == 2
+    assert 10 not in result
+    assert members(members(entry, 22)[0], 1) == [b"object"]

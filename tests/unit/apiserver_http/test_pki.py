@@ -30,10 +30,13 @@ def clock() -> ManualClock:
 def test_everything_is_made_once_and_private(tmp_path: Path, clock: ManualClock) -> None:
     folder = tmp_path / "pki"
     authority = Authority(folder, clock)
-    made = (authority.server(ADDRESSES).certificate.read_bytes(), authority.client("a", ["g"]).certificate.read_bytes())
+    created = (
+        authority.server(ADDRESSES).certificate.read_bytes(),
+        authority.client("a", ["g"]).certificate.read_bytes(),
+    )
     again = Authority(folder, clock)
     assert again.certificate_pem == authority.certificate_pem
-    assert made == (
+    assert created == (
         again.server(ADDRESSES).certificate.read_bytes(),
         again.client("a", ["g"]).certificate.read_bytes(),
     )

@@ -95,9 +95,9 @@ def test_quantities_of_nodes() -> None:
 
 def test_delete_options_of_any_group() -> None:
     options = field(2, field(1, "u")) + field(3, 0) + field(4, "Orphan") + field(5, "All")
-    made = decoded("coordination.k8s.io/v1", "DeleteOptions", options)
-    assert made["preconditions"] == {"uid": "u"}
-    assert (made["orphanDependents"], made["propagationPolicy"], made["dryRun"]) == (False, "Orphan", ["All"])
+    created = decoded("coordination.k8s.io/v1", "DeleteOptions", options)
+    assert created["preconditions"] == {"uid": "u"}
+    assert (created["orphanDependents"], created["propagationPolicy"], created["dryRun"]) == (False, "Orphan", ["All"])
 
 
 def test_other_kinds_are_asked_for_in_json() -> None:
@@ -114,9 +114,9 @@ def test_parts_that_json_has_in_place() -> None:
     volume = field(1, "v") + field(2, field(2, b""))
     pod = decoded("v1", "Pod", field(2, field(1, volume) + field(2, container)))
     assert pod["spec"]["volumes"] == [{"name": "v", "emptyDir": {}}]
-    [made] = pod["spec"]["containers"]
-    assert made["env"] == [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "passwords", "key": "admin"}}}]
-    assert made["livenessProbe"] == {"httpGet": {"path": "/", "port": "web"}}
+    [created] = pod["spec"]["containers"]
+    assert created["env"] == [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "passwords", "key": "admin"}}}]
+    assert created["livenessProbe"] == {"httpGet": {"path": "/", "port": "web"}}
 
 
 def test_lists_that_are_messages() -> None:
@@ -158,14 +158,16 @@ SAMPLES: dict[str, Any] = {
 
 def sample(message: str, depth: int) -> dict[str, Any]:
     """A message with all of its fields set, as JSON has it."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for field in fields_of(message).values():
         if field.is_inline:
-            found |= sample(field.kind, depth)
+            result |= sample(field.kind, depth)
         elif field.kind in SAMPLES or depth:
             value = SAMPLES[field.kind] if field.kind in SAMPLES else sample(field.kind, depth - 1)
-            found[field.name] = [value, value] if field.is_list else {"a": value, "b": value} if field.is_map else value
-    return found
+            result[field.name] = (
+                [value, value] if field.is_list else {"a": value, "b": value} if field.is_map else value
+            )
+    return result
 
 
 @pytest.mark.parametrize(("api_version", "kind"), sorted(kinds()))
@@ -212,8 +214,8 @@ def test_lists_are_written_with_their_metadata() -> None:
 def test_events_of_watches_have_their_length_before_them() -> None:
     frame = watch_frame("ADDED", b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}')
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
-    found = envelope("v1", "ConfigMap", field(1, field(1, "c")))
-    assert frame[4:] == field(1, "ADDED") + field(2, field(1, found))
+    result = envelope("v1", "ConfigMap", field(1, field(1, "c")))
+    assert frame[4:] == field(1, "ADDED") + field(2, field(1, result))
 
 
 def test_other_kinds_are_written_in_json_only() -> None:

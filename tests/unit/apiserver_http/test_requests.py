@@ -172,8 +172,13 @@ def test_contradictory_list_parameters_are_refused(query: dict[str, str]) -> Non
 
 
 def test_watch_parameters() -> None:
-    wanted = watch_parameters({"resourceVersion": "5", "allowWatchBookmarks": "true", "timeoutSeconds": "7"})
-    assert (wanted.resource_version, wanted.bookmarks, wanted.timeout_s, wanted.initial_events) == ("5", True, 7, None)
+    expected = watch_parameters({"resourceVersion": "5", "allowWatchBookmarks": "true", "timeoutSeconds": "7"})
+    assert (expected.resource_version, expected.bookmarks, expected.timeout_s, expected.initial_events) == (
+        "5",
+        True,
+        7,
+        None,
+    )
     initial = watch_parameters({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
     assert initial.initial_events is True
     for query in ({"sendInitialEvents": "true"}, {"resourceVersionMatch": "NotOlderThan"}):
@@ -201,9 +206,9 @@ def test_write_parameters() -> None:
     ):
         with pytest.raises(Invalid):
             write_options(query, "", kind="UpdateOptions")
-    for applies, wanted in ((True, {"force": "true"}), (False, {"force": "true", "fieldManager": "m"})):
+    for applies, expected in ((True, {"force": "true"}), (False, {"force": "true", "fieldManager": "m"})):
         with pytest.raises(Invalid):
-            write_options(wanted, "", kind="PatchOptions", applies=applies)
+            write_options(expected, "", kind="PatchOptions", applies=applies)
 
 
 def test_delete_parameters_come_from_the_body_or_the_query() -> None:

@@ -26,9 +26,9 @@ def encoded(**fields: Any) -> bytes:
 
 
 def cells(group: str, kind: str, columns: tuple[Column, ...] = (), **fields: Any) -> list[Any]:
-    made = msgspec.json.decode(table(printer(group, kind, columns), [encoded(**fields)], list_meta={}, now=NOW))
-    assert len(made["columnDefinitions"]) == len(made["rows"][0]["cells"])
-    return list(made["rows"][0]["cells"])
+    created = msgspec.json.decode(table(printer(group, kind, columns), [encoded(**fields)], list_meta={}, now=NOW))
+    assert len(created["columnDefinitions"]) == len(created["rows"][0]["cells"])
+    return list(created["rows"][0]["cells"])
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_a_missing_field_and_an_unknown_path_are_empty_cells() -> None:
 
 def test_wide_columns_keep_their_priority() -> None:
     columns = (Column("Value", ".spec.value", priority=1, format="int32"),)
-    made = msgspec.json.decode(table(printer("e", "T", columns), [], list_meta={"resourceVersion": "9"}, now=NOW))
-    assert [c["priority"] for c in made["columnDefinitions"]] == [0, 1]
-    assert made["columnDefinitions"][0]["format"] == "name"
-    assert made["metadata"]["resourceVersion"] == "9"
-    assert made["rows"] == []
+    created = msgspec.json.decode(table(printer("e", "T", columns), [], list_meta={"resourceVersion": "9"}, now=NOW))
+    assert [c["priority"] for c in created["columnDefinitions"]] == [0, 1]
+    assert created["columnDefinitions"][0]["format"] == "name"
+    assert created["metadata"]["resourceVersion"] == "9"
+    assert created["rows"] == []
 
 
 def test_built_in_kinds() -> None:
@@ -115,27 +115,27 @@ def test_nodes_tell_readiness_roles_and_addresses() -> None:
 
 def test_rows_carry_metadata_or_the_object_or_nothing() -> None:
     body = encoded(spec={"a": 1})
-    made = {
+    created = {
         include: msgspec.json.decode(table(printer("e", "T"), [body], list_meta={}, now=NOW, include=include))
         for include in Include
     }
-    assert made[Include.NONE]["rows"][0]["object"] is None
-    assert made[Include.OBJECT]["rows"][0]["object"] == msgspec.json.decode(body)
-    partial = made[Include.METADATA]["rows"][0]["object"]
+    assert created[Include.NONE]["rows"][0]["object"] is None
+    assert created[Include.OBJECT]["rows"][0]["object"] == msgspec.json.decode(body)
+    partial = created[Include.METADATA]["rows"][0]["object"]
     assert partial == msgspec.json.decode(partial_metadata(body))
     assert partial["kind"] == "PartialObjectMetadata"
     assert "spec" not in partial
 
 
 def test_headers_can_be_left_out() -> None:
-    made = msgspec.json.decode(table(printer("e", "T"), [encoded()], list_meta={}, now=NOW, headers=False))
-    assert made["columnDefinitions"] is None
+    created = msgspec.json.decode(table(printer("e", "T"), [encoded()], list_meta={}, now=NOW, headers=False))
+    assert created["columnDefinitions"] is None
 
 
 def test_metadata_lists() -> None:
-    made = msgspec.json.decode(partial_metadata_list([encoded(), encoded()], {"resourceVersion": "4"}))
-    assert made["metadata"] == {"resourceVersion": "4"}
-    assert [item["metadata"]["name"] for item in made["items"]] == ["one", "one"]
+    created = msgspec.json.decode(partial_metadata_list([encoded(), encoded()], {"resourceVersion": "4"}))
+    assert created["metadata"] == {"resourceVersion": "4"}
+    assert [item["metadata"]["name"] for item in created["items"]] == ["one", "one"]
     assert resource_version(encoded()) == "7"
 
 

@@ -151,5 +151,5 @@ _ODD = st.fixed_dictionaries({}, optional=dict.fromkeys(("spec", "status", "meta
 
 @given(st.sampled_from(built_in_kinds()), _ODD)
 def test_any_object_has_a_cell_for_each_column(kind: tuple[str, str], item: dict[str, Any]) -> None:
-    found = printer(*kind)
-    assert len(found.row(item, NOW)) == len(found.columns)
+    result = printer(*kind)
+    assert len(result.row(item, NOW)) == len(result.columns)

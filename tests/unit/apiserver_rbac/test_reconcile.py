@@ -73,4 +73,4 @@ def test_rules_are_collected_once_by_label() -> None:
         entry("c", {"x": ""}, GET),
         entry("d", {}),
     ]
-    assert [one.verbs for one in collected(rule, roles)] == [("get",), ("list",)]
+    assert [element.verbs for element in collected(rule, roles)] == [("get",), ("list",)]

@@ -36,8 +36,8 @@ ROLE_FAULTS: list[tuple[dict[str, Any], bool, list[str]]] = [
 
 @pytest.mark.parametrize(("rule", "namespaced", "faults"), ROLE_FAULTS)
 def test_rules(rule: dict[str, Any], namespaced: bool, faults: list[str]) -> None:
-    found = RoleRules(namespaced=namespaced).validate({**META, "rules": [rule]}, None)
-    assert [str(error) for error in found] == faults
+    result = RoleRules(namespaced=namespaced).validate({**META, "rules": [rule]}, None)
+    assert [str(error) for error in result] == faults
 
 
 SUBJECT_FAULTS: list[tuple[dict[str, Any], bool, list[str]]] = [
@@ -81,8 +81,8 @@ def test_a_cluster_role_binding_names_a_cluster_role() -> None:
 
 def test_what_is_bound_never_changes() -> None:
     old, new = {**META, "roleRef": ROLE_REF}, {**META, "roleRef": {**ROLE_REF, "name": "other"}}
-    found = BindingRules(namespaced=False).validate(new, old)
-    assert [str(error) for error in found] == [
+    result = BindingRules(namespaced=False).validate(new, old)
+    assert [str(error) for error in result] == [
         (
             'roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"ClusterRole","Name":"other"}: '
             "cannot change roleRef"
@@ -91,5 +91,5 @@ def test_what_is_bound_never_changes() -> None:
 
 
 def test_an_aggregation_rule_selects() -> None:
-    found = RoleRules(namespaced=False).validate({**META, "aggregationRule": {"clusterRoleSelectors": []}}, None)
-    assert [error.field for error in found] == ["aggregationRule.clusterRoleSelectors"]
+    result = RoleRules(namespaced=False).validate({**META, "aggregationRule": {"clusterRoleSelectors": []}}, None)
+    assert [error.field for error in result] == ["aggregationRule.clusterRoleSelectors"]

@@ -57,7 +57,7 @@ class Rule(msgspec.Struct, frozen=True):
     api_groups: tuple[str, ...] = ("",)
     resource_names: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
-    """Paths outside the resources; one that ends in `*` stands for all that begin so."""
+    """Paths outside the resources; a path that ends in `*` stands for all paths with that prefix."""
 
     def allows(self, attributes: Attributes) -> bool:
         if attributes.verb not in self.verbs and "*" not in self.verbs:

@@ -1,8 +1,8 @@
 """Fair turns between clients: a client with many requests waits behind its own, and does not delay others.
 
 A request needs a seat from when its sender is known until its answer is sent, or until a moment after that has begun:
-a client that reads slowly keeps nobody busy. Reads have few seats, because they keep the event loop busy; writes have
-many, because they wait for the disk, and are cheaper together. While seats are free nobody waits.
+a client that reads slowly occupies no seat. Reads have few seats, because they keep the event loop busy; writes have
+many, because they wait for the disk, and are cheaper together. While seats are free no request waits.
 
 The objects of flow control (`flowcontrol`) set how many seats a priority level has, and how many of its requests may
 wait. When seats are not free, levels take turns, and within each the flows, one request each; no user holds all seats.

@@ -169,11 +169,9 @@ class Handler:
         return await self._document(request, path, progress)
 
     def _impersonate(self, request: Request, attributes: Attributes, progress: _Progress) -> None:
-        somebody = requested_identity(tuple(request.headers.items()))
-        if somebody is not None:
-            progress.acting_as = impersonated(
-                somebody, progress.identity, self.server.authorizer, attributes=attributes
-            )
+        target = requested_identity(tuple(request.headers.items()))
+        if target is not None:
+            progress.acting_as = impersonated(target, progress.identity, self.server.authorizer, attributes=attributes)
 
     async def _open(self, request: Request, path: str) -> Response:
         if request.method not in {"GET", "HEAD"}:

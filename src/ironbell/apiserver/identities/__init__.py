@@ -1,1 +1,1 @@
-"""Identities that the API gives out and takes on: service account tokens, static tokens, impersonation."""
+"""Identities of clients: service account tokens, static tokens, impersonation."""

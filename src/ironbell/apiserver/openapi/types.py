@@ -114,7 +114,7 @@ _MANAGED_FIELDS = {
 _LIST_META = {
     "continue": _string("Token to ask for the next page with; empty on the last one."),
     "remainingItemCount": _integer("How many objects the following pages hold."),
-    "resourceVersion": _string("Version that the list stands for, to watch from."),
+    "resourceVersion": _string("Version of the list, from which a watch can start."),
     "selfLink": _string("Not used any more."),
 }
 _DELETE_OPTIONS = {

@@ -14,7 +14,7 @@ from ironbell.apiserver.managedfields.schemas import by_element, child_schema, i
 
 
 def merge_applied(live: Any, applied: Any, schema: Mapping[str, Any]) -> Any:
-    """The live value with what is applied put over it; shares parts with both.
+    """The live value with the applied one merged into it; shares parts with both.
 
     Raises:
         MissingKey: an item of a list lacks its key.

@@ -113,7 +113,7 @@ def named(
     more: tuple[Column, ...] = (),
     more_cells: Callable[[dict[str, Any]], list[Any]] = lambda _item: [],
 ) -> Printer:
-    """Name first, the kind's own cells, age, and what is shown after it."""
+    """A printer with the name first, the kind's own cells, the age, and the cells after it."""
     return Printer(
         (NAME, *columns, AGE, *more),
         lambda item, now: [name_of(item), *cells(item), age_of(item, now), *more_cells(item)],

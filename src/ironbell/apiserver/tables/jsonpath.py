@@ -1,8 +1,8 @@
 """The JSONPath subset of printer columns: fields, indexes, slices, wildcards and simple filters.
 
 A path is compiled once per column and then evaluated for every row, so each step is a closure from a list of values to
-a list of values. A missing key gives no value; a step that meets the wrong type gives no value either, because a table
-must print whatever an object holds.
+a list of values. A missing key and a value of the wrong type yield no value, because a table must print whatever an
+object holds.
 
 Failure modes: `PathError` for a path outside the subset, never for data.
 

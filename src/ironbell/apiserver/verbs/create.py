@@ -116,7 +116,7 @@ def _review(request: Request, value: dict[str, Any]) -> AdmissionRequest:
 
 
 def _named(context: Context, request: Request, value: dict[str, Any]) -> Request:
-    """Give the object a name if it has only a `generateName`."""
+    """Generate the name of an object that has only a `generateName`."""
     meta = value["metadata"]
     base = meta.get("generateName", "")
     if meta.get("name") or not base:

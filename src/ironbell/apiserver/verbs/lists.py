@@ -113,7 +113,7 @@ def _read_token(text: str) -> tuple[int, Key]:
 
 
 class _Entries(Collection[Entry]):
-    """Entries in order, looked up while they are read: a page of a long list costs what the page does."""
+    """Entries in order, looked up on iteration: the cost of a page does not depend on the length of the list."""
 
     def __init__(
         self, objects: Objects, keys: list[Key], previous: dict[Key, Entry | None], deleted: list[Key]

@@ -257,7 +257,7 @@ class Connection(asyncio.Protocol):
     # The server's calls
 
     def end(self) -> None:
-        """Take no further request; close at once if there is none."""
+        """Accept no further request; close at once if none is being served."""
         self._is_ending = True
         if self._task is None and self._transport is not None:
             self._transport.close()

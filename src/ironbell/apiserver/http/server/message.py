@@ -101,7 +101,7 @@ class Request:
         Raises:
             BodyTooLarge: it is longer than is taken.
             BodyMalformed: its framing is broken.
-            ConnectionResetError: the client left in its middle.
+            ConnectionResetError: the client left before its end.
         """
         if not self.has_arrived and self._fault is None:
             if self._expects_continue and not self._size:
