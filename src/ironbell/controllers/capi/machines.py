@@ -25,15 +25,16 @@ from ironbell.kube.decision import MergePatch
 from ironbell.kube.finalizers import is_deleting
 
 STALE_AFTER: Final = timedelta(minutes=15)
-"""Time that a Machine may be in deletion before its owner reports it."""
-_DRAINS_LONG: Final = timedelta(minutes=5)
+"""Time after which a deletion is reported to take long."""
+DRAINS_LONG: Final = timedelta(minutes=5)
 _YOUNG: Final = timedelta(seconds=10)
-_DELAYS: Final = (
+DELAYS: Final = (
     ("cannot evict pod as it would violate the pod's disruption budget.", "PodDisruptionBudgets"),
     ("deletionTimestamp set, but still not removed from the Node", "Pods not terminating"),
     ("failed to evict Pod", "Pod eviction errors"),
     ("waiting for completion", "Pods not completed yet"),
 )
+"""Texts in the message of a drain, each with the likely cause of the delay."""
 _NAMES_SHOWN: Final = 3
 
 
@@ -115,7 +116,7 @@ def stale_message(machines: Iterable[Machine], now: datetime) -> str:
     subject = "Machine {} is" if len(stale) == 1 else "Machines {} are"
     message = subject.format(named(machine.metadata.name for machine in stale)) + " in deletion since more than 15m"
     texts = [_drain_message(machine, now) for machine in stale]
-    reasons = [reason for mark, reason in _DELAYS if any(mark in text for text in texts)]
+    reasons = [reason for mark, reason in DELAYS if any(mark in text for text in texts)]
     return f"{message}, delay likely due to {', '.join(reasons)}" if reasons else message
 
 
@@ -160,7 +161,7 @@ def _drain_message(machine: Machine, now: datetime) -> str:
     deletion = machine.status.deletion
     if condition is None or condition.status != "True" or condition.reason != "DrainingNode" or deletion is None:
         return ""
-    return condition.message if _since(deletion.node_drain_start_time, now) > _DRAINS_LONG else ""
+    return condition.message if _since(deletion.node_drain_start_time, now) > DRAINS_LONG else ""
 
 
 def differences(current: MachineTemplateSpec, desired: MachineTemplateSpec) -> list[str]:
@@ -187,9 +188,7 @@ def _outdated(template_kind: str) -> str:
 
 
 def owned_template(cluster: Cluster, template: External | None) -> MergePatch | None:
-    """The patch that makes the Cluster an owner of a template; None if it already is, or if the template is missing or
-    being deleted.
-    """
+    """The patch that makes the Cluster an owner of a template; None if nothing has to be changed."""
     if template is None or not template.exists or not template.reference.kind.endswith(SUFFIX):
         return None
     if is_deleting(cluster) or template.is_deleting:

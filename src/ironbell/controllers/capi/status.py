@@ -98,9 +98,7 @@ OWNER_REMEDIATED: Final = "OwnerRemediated"
 def remediation_patch(
     machine: Machine, reason: str, message: str, legacy_message: str, now: datetime, *, deletes: bool = False
 ) -> MergePatch | None:
-    """The patch to OwnerRemediated in both sets of conditions; None if nothing changes. Without a reason, both
-    conditions are removed.
-    """
+    """The patch to OwnerRemediated in both sets of conditions; None if unchanged. An empty reason removes them."""
     if not reason:
         return status_patch(MACHINE, machine, {}, (), removed=(OWNER_REMEDIATED,), now=now, observe=False)
     condition = Condition(type=OWNER_REMEDIATED, status="False", reason=reason, message=message)

@@ -194,9 +194,7 @@ _BOUNDS: Final = (ANNOTATION_AUTOSCALER_MIN_SIZE, ANNOTATION_AUTOSCALER_MAX_SIZE
 
 
 def with_replicas(new: Fields, old: Fields | None) -> Fields:
-    """Return the object with `spec.replicas`: its own, else the previous number within the
-    autoscaler's bounds, else 1.
-    """
+    """Set `spec.replicas` if unset: the old number within the autoscaler's bounds, else 1."""
     if at(new, "spec", "replicas") is not None:
         return new
     bounds = _bounds(new)

@@ -106,20 +106,15 @@ def infrastructure_ready(observed: Observed) -> Condition:
     if observed.endpoint_owner is not None and not is_deleting(observed.cluster):
         message = endpoint.message(observed.cluster, observed.endpoint_owner)
         return Condition(type=name, status="False", reason=endpoint.IN_USE, message=message)
-    was_provisioned = bool(observed.cluster.status.initialization.infrastructure_provisioned)
+    once = bool(observed.cluster.status.initialization.infrastructure_provisioned)
     if external is None:
         return _without_reference(observed, name, Fallback("True", "Ready"))
     if external.exists:
         cluster = InfrastructureCluster.of(external)
         return _mirrored(
-            external,
-            "Ready",
-            name,
-            cluster.provisioned_field,
-            was_provisioned or cluster.provisioned,
-            ("Ready", "NotReady"),
+            external, "Ready", name, cluster.provisioned_field, once or cluster.provisioned, ("Ready", "NotReady")
         )
-    return _absent(observed, external, name, once=was_provisioned)
+    return _absent(observed, external, name, once=once)
 
 
 def control_plane_available(observed: Observed) -> Condition:
@@ -147,9 +142,7 @@ def deleting(observed: Observed, reason: str = "", message: str = "") -> Conditi
 
 
 def _without_reference(observed: Observed, name: str, otherwise: Fallback) -> Condition:
-    """The condition of a Cluster without the reference: its topology has not created the object yet, or it never has
-    one.
-    """
+    """The condition of a Cluster whose reference is unset, which its topology may set later."""
     if observed.has_topology:
         message = "" if is_deleting(observed.cluster) else "Waiting for cluster topology to be reconciled"
         return Condition(type=name, status="False", reason="DoesNotExist", message=message)

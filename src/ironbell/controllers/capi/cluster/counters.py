@@ -92,10 +92,10 @@ def workers(observed: Observed) -> Sums:
     cluster, descendants = observed.cluster, observed.descendants
     sums = Sums()
     sets: list[MachinePool | MachineDeployment | MachineSet] = [*descendants.pools, *descendants.deployments]
-    for workers_object in [*sets, *descendants.standing_alone(cluster)]:
-        status = workers_object.status
+    for group in [*sets, *descendants.standing_alone(cluster)]:
+        status = group.status
         sums.add(
-            workers_object.spec.replicas,
+            group.spec.replicas,
             status.replicas,
             status.ready_replicas,
             status.available_replicas,

@@ -52,9 +52,7 @@ class Descendants:
         return [machine_set for machine_set in self.sets if is_owned_by(machine_set, CLUSTER, cluster)]
 
     def owned(self, cluster: Cluster) -> Iterator[tuple[AnyKind, Resource]]:
-        """The objects that the Cluster owns directly, control plane Machines last and only without a control plane
-        object.
-        """
+        """Objects that the Cluster owns; control plane Machines last, and only without a control plane object."""
         listed: list[tuple[AnyKind, Sequence[Resource]]] = [
             (MACHINE_POOL, self.pools),
             (MACHINE_DEPLOYMENT, self.deployments),

@@ -68,8 +68,7 @@ class Observed:
     templates: tuple[tuple[AnyKind, Unstructured], ...] = ()
     """Templates that the Cluster owns; only looked up while it is being deleted."""
     unlisted_templates: str = ""
-    """A kind of templates that is not known yet, with the problem; only looked up while the Cluster is being deleted.
-    """
+    """A kind of templates that is not known yet, with the problem; empty unless it is being deleted."""
 
     @property
     def has_topology(self) -> bool:
@@ -78,9 +77,7 @@ class Observed:
 
 
 def is_first_node(old: Machine | None, new: Machine | None) -> bool:
-    """Return whether a control plane Machine has just got its Node: without a control plane object everything waits for
-    it.
-    """
+    """Return whether a control plane Machine has just got its Node, which may initialize the cluster."""
     if new is None or LABEL_CONTROL_PLANE not in new.metadata.labels:
         return False
     return bool(new.status.node_ref.name) and (old is None or not old.status.node_ref.name)
@@ -94,14 +91,9 @@ def of_member(obj: Resource, _cache: Cache) -> Iterable[Key]:
 def counted(machine: Machine) -> tuple[Any, ...]:
     """The fields of a Machine that its Cluster counts or reports."""
     types = ("Ready", "Available", "UpToDate", "OwnerRemediated", "HealthCheckSucceeded", POWERED_ON)
-    conditions = [(c.type, c.status, c.message) for c in machine.status.conditions if c.type in types]
+    held = [(c.type, c.status, c.message) for c in machine.status.conditions if c.type in types]
     info = machine.status.node_info
-    return (
-        sorted(conditions),
-        machine.spec.version,
-        info.kubelet_version if info is not None else "",
-        is_deleting(machine),
-    )
+    return (sorted(held), machine.spec.version, info.kubelet_version if info is not None else "", is_deleting(machine))
 
 
 def observe(cache: Cache, key: Key) -> Observed | None:

@@ -132,9 +132,7 @@ def _claimed(observed: Observed) -> Iterator[Action | None]:
 
 
 def _unbound(observed: Observed) -> Iterator[Action]:
-    """Remove the ClusterResourceSet from every binding, and delete bindings without other entries. Applied objects
-    stay.
-    """
+    """Remove the ClusterResourceSet from every binding, and delete empty bindings. Applied objects stay."""
     name = observed.resource_set.metadata.name
     for binding in observed.bindings:
         kept = [entry for entry in binding.spec.bindings if entry.cluster_resource_set_name != name]

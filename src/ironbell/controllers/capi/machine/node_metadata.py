@@ -117,9 +117,7 @@ def node_patch(
     *,
     outdated: bool,
 ) -> dict[str, Any] | None:
-    """The merge patch that brings a Node in line with its Machine; None if nothing changes. Taints are replaced as a
-    whole.
-    """
+    """The merge patch that brings a Node in line with its Machine, with all taints; None if nothing changes."""
     new_annotations = _annotations(node, labels, annotations, taints)
     new_taints = _taints(node, taints, outdated=outdated)
     metadata = {

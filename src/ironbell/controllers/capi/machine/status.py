@@ -23,19 +23,9 @@ from ironbell.contract.conditions.reading import NO_REASON
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy, MachineCondition, Phase, Reason
 from ironbell.controllers.capi.machine.observed import Observed
-from ironbell.controllers.capi.machines import differences
+from ironbell.controllers.capi.machines import DELAYS, DRAINS_LONG, STALE_AFTER, differences
 from ironbell.kube.conditions import find_condition
 
-LONG: Final = timedelta(minutes=15)
-"""Time after which a deletion is reported to take long."""
-_DRAINS_LONG: Final = timedelta(minutes=5)
-_DELAYS: Final = (
-    ("cannot evict pod as it would violate the pod's disruption budget.", "PodDisruptionBudgets"),
-    ("deletionTimestamp set, but still not removed from the Node", "Pods not terminating"),
-    ("failed to evict Pod", "Pod eviction errors"),
-    ("waiting for completion", "Pods not completed yet"),
-)
-"""Texts in the message of a drain, each with the likely cause of the delay."""
 _GATES: Final = (
     MachineCondition.DELETING,
     MachineCondition.UPDATING,
@@ -110,9 +100,7 @@ def set_updating(draft: Draft) -> None:
 
 
 def set_up_to_date(draft: Draft, observed: Observed) -> None:
-    """Set the condition for whether the Machine matches its MachineDeployment; other Machines' owners set it
-    themselves.
-    """
+    """Set the condition for whether the Machine matches its MachineDeployment, if it has one."""
     current, desired = observed.machine_set, observed.machine_deployment
     if current is None or desired is None:
         return
@@ -202,14 +190,14 @@ def _shortened_deletion(draft: Draft) -> Sequence[Condition]:
         return ()
     lasts = draft.now - parse_rfc3339(since)
     message = f"Machine deletion in progress, stage: {deleting.reason}"
-    if lasts > LONG:
+    if lasts > STALE_AFTER:
         message = f"Machine deletion in progress since more than 15m, stage: {deleting.reason}"
         started = draft.deletion.node_drain_start_time
-        if deleting.reason == Reason.DRAINING_NODE and started and draft.now - parse_rfc3339(started) > _DRAINS_LONG:
-            causes = [cause for text, cause in _DELAYS if text in deleting.message]
+        if deleting.reason == Reason.DRAINING_NODE and started and draft.now - parse_rfc3339(started) > DRAINS_LONG:
+            causes = [cause for text, cause in DELAYS if text in deleting.message]
             message += f", delay likely due to {', '.join(causes)}" if causes else ""
     else:
-        draft.requeue_after(LONG - lasts + timedelta(seconds=1))
+        draft.requeue_after(STALE_AFTER - lasts + timedelta(seconds=1))
     return (Condition(type=deleting.type, status="True", reason=Reason.DELETING, message=message),)
 
 
@@ -301,9 +289,7 @@ def set_bootstrap_condition(draft: Draft, observed: Observed) -> None:
 
 
 def _failure(observed: Observed) -> str:
-    """The failure that the infrastructure's object reports, which is the first to know it, or else the bootstrap
-    provider's.
-    """
+    """The failure that the infrastructure reports, which knows it first, else the bootstrap provider's."""
     externals = (observed.infrastructure, observed.bootstrap)
     objects = [external.obj for external in externals if external is not None and external.obj is not None]
     return next((failure for obj in objects if (failure := reported_failure(obj))), "")

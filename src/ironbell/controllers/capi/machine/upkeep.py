@@ -62,9 +62,7 @@ def _moment(written: str | None) -> datetime | None:
 
 
 def _is_alone(machine: Machine) -> bool:
-    """Return whether no MachineSet, MachinePool or control plane created the Machine: after a restore they adopt theirs
-    again.
-    """
+    """Return whether no MachineSet, MachinePool or control plane created the Machine, and could adopt it."""
     if controller_of(machine) is not None or any(label in machine.metadata.labels for label in _OF_SOMETHING):
         return False
     return not any(

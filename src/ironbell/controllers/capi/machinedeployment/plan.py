@@ -91,9 +91,7 @@ def _cut(count: Count, size: int, budget: int, spare: int, *, only_unavailable: 
 
 
 def _unblocked(new: Count, old: Sequence[Count], intents: Plan) -> dict[str, int]:
-    """Reduce an old MachineSet with an unavailable Machine by one, if nothing changes otherwise and the new one is
-    available.
-    """
+    """Reduce an old MachineSet with an unavailable Machine by one, if the rollout is stuck otherwise."""
     everything = [*old, new]
     if sum(count.current for count in old) in (0, sum(count.available for count in old)):
         return {}

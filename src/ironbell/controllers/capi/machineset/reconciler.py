@@ -198,9 +198,7 @@ def _templates(observed: Observed) -> Iterator[Action | None]:
 
 
 def _in_place(observed: Observed) -> Iterator[Action | None]:
-    """Bring Machines in line with the template. A Machine comes last: its metadata mark the objects that it refers to
-    as done.
-    """
+    """Bring Machines in line with the template, each after its referred objects: its metadata mark them as done."""
     followed = Followed.of(observed.machine_set)
     for attached in observed.attached:
         yield from _clone_changes(followed, attached)

@@ -44,40 +44,37 @@ def read_blueprint(cache: Cache, class_: ClusterClass) -> Blueprint:
         if machine.name
         else None,
         deployments={
-            worker_class.class_: WorkerTemplates(
+            worker.class_: WorkerTemplates(
                 _template(
-                    cache,
-                    class_,
-                    worker_class.bootstrap.template_ref,
-                    f"bootstrap config template of {worker_class.class_}",
+                    cache, class_, worker.bootstrap.template_ref, f"bootstrap config template of {worker.class_}"
                 ),
                 _template(
                     cache,
                     class_,
-                    worker_class.infrastructure.template_ref,
-                    f"infrastructure machine template of {worker_class.class_}",
+                    worker.infrastructure.template_ref,
+                    f"infrastructure machine template of {worker.class_}",
                 ),
             )
-            for worker_class in spec.workers.machine_deployments
+            for worker in spec.workers.machine_deployments
         },
         pools={
-            worker_class.class_: WorkerTemplates(
+            worker.class_: WorkerTemplates(
                 _template(
                     cache,
                     class_,
-                    worker_class.bootstrap.template_ref,
-                    f"bootstrap config template of {worker_class.class_}",
+                    worker.bootstrap.template_ref,
+                    f"bootstrap config template of {worker.class_}",
                     is_cloned=True,
                 ),
                 _template(
                     cache,
                     class_,
-                    worker_class.infrastructure.template_ref,
-                    f"infrastructure machine pool template of {worker_class.class_}",
+                    worker.infrastructure.template_ref,
+                    f"infrastructure machine pool template of {worker.class_}",
                     is_cloned=True,
                 ),
             )
-            for worker_class in spec.workers.machine_pools
+            for worker in spec.workers.machine_pools
         },
     )
 

@@ -63,9 +63,7 @@ def paused(cluster: Cluster) -> Outcome:
 
 
 def of_versions(cluster: Cluster, versions: Versions, plane: Fields) -> Outcome:
-    """The outcome for these versions: success, or an upgrade with everything that it waits for. `plane` is the control
-    plane object.
-    """
+    """The outcome for these versions: success, or an upgrade with all that it waits for."""
     if not versions.is_upgrading:
         return Outcome(SUCCEEDED)
     lines = [f"Cluster is upgrading to {cluster.spec.topology.version}", *_lines(versions, kind_of(plane))]

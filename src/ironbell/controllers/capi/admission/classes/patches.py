@@ -102,10 +102,7 @@ def _selector_problems(selector: Fields, spec: Fields, path: str) -> Iterator[Fi
     if resources.get("infrastructureCluster") and not _means(selector, infrastructure):
         detail = "selector is enabled but does not match the infrastructure ref"
         yield invalid(f"{path}.matchResources.infrastructureCluster", True, detail)
-    plane = (
-        at(spec, "controlPlane", "templateRef"),
-        at(spec, "controlPlane", "machineInfrastructure", "templateRef"),
-    )
+    plane = (at(spec, "controlPlane", "templateRef"), at(spec, "controlPlane", "machineInfrastructure", "templateRef"))
     if resources.get("controlPlane") and not any(_means(selector, reference) for reference in plane):
         detail = "selector is enabled but matches neither the controlPlane ref nor its machineInfrastructure ref"
         yield invalid(f"{path}.matchResources.controlPlane", True, detail)

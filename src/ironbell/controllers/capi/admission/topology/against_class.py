@@ -96,7 +96,7 @@ def class_problems(cluster: Fields, class_: Fields) -> Iterator[FieldProblem]:
 def autoscaler_problems(cluster: Fields, class_: Fields) -> Iterator[FieldProblem]:
     """Check that the number of replicas is unset for workers whose class has bounds for the autoscaler."""
     classes = at(class_, "spec", "workers", DEPLOYMENTS) or ()
-    autoscaled = {at(worker_class, "class") for worker_class in classes if is_autoscaled(at(worker_class, "metadata"))}
+    autoscaled = {at(worker, "class") for worker in classes if is_autoscaled(at(worker, "metadata"))}
     for worker, path in workers(at(cluster, "spec", "topology"), DEPLOYMENTS):
         if worker.get("replicas") is not None and worker.get("class") in autoscaled:
             where = f"Cluster {at(cluster, 'metadata', 'namespace')}/{at(cluster, 'metadata', 'name')}"
@@ -107,9 +107,9 @@ def autoscaler_problems(cluster: Fields, class_: Fields) -> Iterator[FieldProble
 def class_workers(class_: Fields, kind: str) -> dict[str, Fields]:
     """The worker classes of a ClusterClass, by name."""
     return {
-        str(worker_class.get("class")): worker_class
-        for worker_class in at(class_, "spec", "workers", kind) or ()
-        if isinstance(worker_class, dict)
+        str(worker.get("class")): worker
+        for worker in at(class_, "spec", "workers", kind) or ()
+        if isinstance(worker, dict)
     }
 
 
@@ -147,7 +147,7 @@ def _health_check_problems(topology: Any, spec: Fields) -> Iterator[FieldProblem
     if has_health_check(plane) and not at(plane_class, "machineInfrastructure", "templateRef", "name"):
         yield forbidden(path, "can be only set if spec.controlPlane.machineInfrastructure is set in ClusterClass")
     parts: list[tuple[Any, Any, str]] = [(plane, plane_class, path)]
-    classes = {str(worker_class.get("class")): worker_class for worker_class in at(spec, "workers", DEPLOYMENTS) or ()}
+    classes = {str(worker.get("class")): worker for worker in at(spec, "workers", DEPLOYMENTS) or ()}
     for worker, where in workers(topology, DEPLOYMENTS):
         if str(worker.get("class")) in classes:
             parts.append((worker, classes[str(worker.get("class"))], f"{where}.healthCheck"))

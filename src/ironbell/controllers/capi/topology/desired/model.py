@@ -67,13 +67,11 @@ class Blueprint:
 
     @property
     def deployment_classes(self) -> Mapping[str, MachineDeploymentClass]:
-        return {
-            worker_class.class_: worker_class for worker_class in self.cluster_class.spec.workers.machine_deployments
-        }
+        return {worker.class_: worker for worker in self.cluster_class.spec.workers.machine_deployments}
 
     @property
     def pool_classes(self) -> Mapping[str, MachinePoolClass]:
-        return {worker_class.class_: worker_class for worker_class in self.cluster_class.spec.workers.machine_pools}
+        return {worker.class_: worker for worker in self.cluster_class.spec.workers.machine_pools}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +103,7 @@ class Desired:
 
 
 class TopologyError(IronbellError):
-    """The class, the Cluster or an object that they refer to must be changed first. The Cluster's condition has the
-    text.
-    """
+    """The class, the Cluster or a referred object must be changed first; the Cluster's condition has the text."""
 
     reason = "ReconcileFailed"
     retry = Retry.NEVER

@@ -61,16 +61,16 @@ def machine_deployment(
     if class_ is None:
         raise _no_class("MachineDeployment", topology.class_, blueprint)
     templates = blueprint.deployments[topology.class_]
-    own_labels = {LABEL_TOPOLOGY_DEPLOYMENT_NAME: topology.name}
+    extra = {LABEL_TOPOLOGY_DEPLOYMENT_NAME: topology.name}
     role = f"deployment {topology.name}"
-    bootstrap, infrastructure = _parts(copy_of, templates, cluster, topology.name, role, held, own_labels)
+    bootstrap, infrastructure = _parts(copy_of, templates, cluster, topology.name, role, held, extra)
     name = held.obj or names.named(
         class_.naming.template or names.MACHINE_DEPLOYMENT,
         cluster,
         role,
         {"machineDeployment": {"topologyName": topology.name}},
     )
-    labels, annotations = _metadata(topology, class_.metadata, cluster, own_labels)
+    labels, annotations = _metadata(topology, class_.metadata, cluster, extra)
     machine = {
         **_machine(cluster, version, bootstrap, infrastructure),
         "failureDomain": topology.failure_domain or class_.failure_domain,
@@ -86,7 +86,7 @@ def machine_deployment(
         "clusterName": cluster.metadata.name,
         "replicas": topology.replicas,
         "rollout": _rollout(topology, class_),
-        "selector": {"matchLabels": {**owned_labels(cluster), **own_labels}},
+        "selector": {"matchLabels": {**owned_labels(cluster), **extra}},
         "template": {
             "metadata": without_empty({"labels": labels, "annotations": annotations}),
             "spec": without_empty(machine),
@@ -111,13 +111,13 @@ def machine_pool(
     if class_ is None:
         raise _no_class("MachinePool", topology.class_, blueprint)
     templates = blueprint.pools[topology.class_]
-    own_labels = {LABEL_TOPOLOGY_POOL_NAME: topology.name}
+    extra = {LABEL_TOPOLOGY_POOL_NAME: topology.name}
     role = f"pool {topology.name}"
-    bootstrap, infrastructure = _parts(clone_of, templates, cluster, topology.name, role, held, own_labels)
+    bootstrap, infrastructure = _parts(clone_of, templates, cluster, topology.name, role, held, extra)
     name = held.obj or names.named(
         class_.naming.template or names.MACHINE_POOL, cluster, role, {"machinePool": {"topologyName": topology.name}}
     )
-    labels, annotations = _metadata(topology, class_.metadata, cluster, own_labels)
+    labels, annotations = _metadata(topology, class_.metadata, cluster, extra)
     machine = {
         **_machine(cluster, version, bootstrap, infrastructure),
         "deletion": _deletion(topology.deletion, class_.deletion),
@@ -144,14 +144,14 @@ def _parts(
     name: str,
     role: str,
     held: ExistingNames,
-    own_labels: Mapping[str, str],
+    extra: Mapping[str, str],
 ) -> tuple[Fields, Fields]:
     """The bootstrap and the infrastructure object of a group of workers."""
     owner, prefix = owner_reference(CLUSTER, cluster), f"{cluster.metadata.name}-{name}-"
 
     def created(template: Template, existing: str, part: str) -> Fields:
         part_name = existing or names.template_name(prefix, cluster, f"{role} {part}", "")
-        return create(template, cluster, part_name, owner=owner, labels=own_labels)
+        return create(template, cluster, part_name, owner=owner, labels=extra)
 
     return (
         created(templates.bootstrap, held.bootstrap, "bootstrap"),
@@ -160,15 +160,12 @@ def _parts(
 
 
 def _metadata(
-    topology: MachineDeploymentTopology | MachinePoolTopology,
-    of_class: Any,
-    cluster: Cluster,
-    own_labels: Mapping[str, str],
+    topology: MachineDeploymentTopology | MachinePoolTopology, of_class: Any, cluster: Cluster, extra: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     labels, annotations = joined(topology.metadata, of_class)
     for name in (ANNOTATION_DEFER_UPGRADE, ANNOTATION_HOLD_UPGRADE_SEQUENCE):
         annotations.pop(name, None)
-    return {**labels, **owned_labels(cluster), **own_labels}, annotations
+    return {**labels, **owned_labels(cluster), **extra}, annotations
 
 
 def _machine(cluster: Cluster, version: str, bootstrap: Fields, infrastructure: Fields) -> Fields:
@@ -206,12 +203,7 @@ def _rollout(topology: MachineDeploymentTopology, class_: MachineDeploymentClass
 
 
 def _object(
-    kind: AnyKind,
-    cluster: Cluster,
-    name: str,
-    labels: Mapping[str, str],
-    annotations: Mapping[str, str],
-    spec: Fields,
+    kind: AnyKind, cluster: Cluster, name: str, labels: Mapping[str, str], annotations: Mapping[str, str], spec: Fields
 ) -> Fields:
     metadata = without_empty(
         {
