@@ -45,7 +45,7 @@ class Ground:
     """What Machines do by themselves."""
 
     comes_up: bool = True
-    goes: bool = True
+    deletes_at_once: bool = True
     broken: set[str] = field(default_factory=set)
     """Machines that never become available."""
     most: int = 0
@@ -60,7 +60,7 @@ def live(world: World) -> None:
     ground.most = max(ground.most, len(machines))
     for machine in machines:
         if machine.metadata.deletion_timestamp is not None:
-            if ground.goes:
+            if ground.deletes_at_once:
                 _gone(world, machine)
         elif ground.comes_up and not machine.status.node_ref.name:
             come_up(world, machine, available=machine.metadata.name not in ground.broken)
@@ -187,7 +187,7 @@ def add_machine_deployment(
     return world.add(MACHINE_DEPLOYMENT, body)
 
 
-def said(obj: Any, name: str) -> tuple[str, str, str]:
+def reported(obj: Any, name: str) -> tuple[str, str, str]:
     """Status, reason and message of one of an object's conditions."""
     found = find_condition(obj.status.conditions, name)
     assert found is not None, f"no condition {name}"

@@ -151,7 +151,7 @@ def plane(made: World) -> dict[str, Any]:
     return found.body
 
 
-def said(made: World) -> tuple[str, str, str]:
+def reported(made: World) -> tuple[str, str, str]:
     """The condition TopologyReconciled of the only Cluster."""
     [cluster] = made.list(CLUSTER)
     found = find_condition(cluster.status.conditions, "TopologyReconciled")

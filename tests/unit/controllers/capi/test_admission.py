@@ -1,4 +1,4 @@
-"""What is filled in and what is refused when Clusters and sets of Machines are written."""
+"""Defaults and validation of Clusters and sets of Machines."""
 
 from __future__ import annotations
 
@@ -29,69 +29,69 @@ def machines(**spec: Any) -> dict[str, Any]:
     }
 
 
-def told(problems: list[FieldProblem]) -> list[str]:
+def texts(problems: list[FieldProblem]) -> list[str]:
     return [str(problem) for problem in problems]
 
 
 def test_a_machine_set_is_completed() -> None:
     given = machines()
 
-    made = machineset.default(given, None)
+    defaulted = machineset.default(given, None)
 
     assert given == machines()
-    assert made["metadata"]["labels"] == {"cluster.x-k8s.io/cluster-name": "prod"}
-    assert made["spec"]["replicas"] == 1
-    assert made["spec"]["selector"] == {"matchLabels": {"cluster.x-k8s.io/set-name": "workers"}}
-    assert made["spec"]["template"]["metadata"]["labels"] == {"cluster.x-k8s.io/set-name": "workers"}
-    assert made["spec"]["template"]["spec"]["version"] == "v1.34.0"
-    assert machineset.validate(made, None) == []
-    assert machineset.default(made, made) == made
+    assert defaulted["metadata"]["labels"] == {"cluster.x-k8s.io/cluster-name": "prod"}
+    assert defaulted["spec"]["replicas"] == 1
+    assert defaulted["spec"]["selector"] == {"matchLabels": {"cluster.x-k8s.io/set-name": "workers"}}
+    assert defaulted["spec"]["template"]["metadata"]["labels"] == {"cluster.x-k8s.io/set-name": "workers"}
+    assert defaulted["spec"]["template"]["spec"]["version"] == "v1.34.0"
+    assert machineset.validate(defaulted, None) == []
+    assert machineset.default(defaulted, defaulted) == defaulted
 
 
 def test_a_machine_deployment_is_completed() -> None:
-    made = machinedeployment.default(machines(), None)
+    defaulted = machinedeployment.default(machines(), None)
 
     labels = {"cluster.x-k8s.io/cluster-name": "prod", "cluster.x-k8s.io/deployment-name": "workers"}
-    assert made["spec"]["selector"]["matchLabels"] == labels
-    assert made["spec"]["template"]["metadata"]["labels"] == labels
+    assert defaulted["spec"]["selector"]["matchLabels"] == labels
+    assert defaulted["spec"]["template"]["metadata"]["labels"] == labels
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    assert made["spec"]["rollout"]["strategy"] == rolling
-    assert machinedeployment.validate(made, None) == []
+    assert defaulted["spec"]["rollout"]["strategy"] == rolling
+    assert machinedeployment.validate(defaulted, None) == []
     on_delete = machinedeployment.default(machines(rollout={"strategy": {"type": "OnDelete"}}), None)
     assert on_delete["spec"]["rollout"]["strategy"] == {"type": "OnDelete"}
 
 
 def test_a_machine_pool_is_completed() -> None:
-    made = machinepool.default(machines(), None)
+    defaulted = machinepool.default(machines(), None)
 
-    assert made["spec"]["template"]["spec"]["deletion"] == {"nodeDeletionTimeoutSeconds": 10}
-    assert made["spec"]["replicas"] == 1
-    assert machinepool.validate(made, None) == []
-    tainted = apply(made, {"spec": {"template": {"spec": {"taints": [{"key": "a"}]}}}})
-    assert told(machinepool.validate(tainted, None)) == [
+    assert defaulted["spec"]["template"]["spec"]["deletion"] == {"nodeDeletionTimeoutSeconds": 10}
+    assert defaulted["spec"]["replicas"] == 1
+    assert machinepool.validate(defaulted, None) == []
+    tainted = apply(defaulted, {"spec": {"template": {"spec": {"taints": [{"key": "a"}]}}}})
+    assert texts(machinepool.validate(tainted, None)) == [
         "spec.taints: Forbidden: taints feature for MachinePools is not yet implemented"
     ]
 
 
 @pytest.mark.parametrize(
-    ("given", "before", "expected"),
+    ("given", "old_object", "expected"),
     [(None, None, 3), (None, 2, 3), (None, 5, 5), (None, 9, 7), (4, 9, 4), (0, None, 0)],
 )
-def test_an_autoscalers_bounds_are_kept_to(given: int | None, before: int | None, expected: int) -> None:
+def test_an_autoscalers_bounds_are_kept_to(given: int | None, old_object: int | None, expected: int) -> None:
     new = machines(**({} if given is None else {"replicas": given}))
     new["metadata"]["annotations"] = {MIN: "3", MAX: "7"}
-    old = machines(replicas=before) if before is not None else None
+    old = machines(replicas=old_object) if old_object is not None else None
 
     assert machineset.default(new, old)["spec"]["replicas"] == expected
 
 
-def test_bounds_that_cannot_be_read_are_refused() -> None:
+def test_bounds_that_cannot_be_read_are_rejected() -> None:
     new = machines()
     new["metadata"]["annotations"] = {MIN: "few", MAX: "7"}
 
-    made = machineset.default(new, None)
+    defaulted = machineset.default(new, None)
 
-    assert told(machineset.validate(made, None)) == [
+    assert texts(machineset.validate(defaulted, None)) == [
         f'metadata.annotations[{MIN}]: Invalid value: "few": must be a whole number'
     ]
 
@@ -181,7 +181,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 def test_faults_of_a_machine_set(change: dict[str, Any], expected: str) -> None:
     good = machineset.default(machines(), None)
 
-    problems = told(machineset.validate(apply(good, change), None))
+    problems = texts(machineset.validate(apply(good, change), None))
 
     assert len(problems) == 1
     assert problems[0].startswith(expected)
@@ -192,7 +192,7 @@ def test_a_cluster_name_does_not_change(kind: Any) -> None:
     old = kind.default(machines(), None)
     other = {"spec": {"clusterName": "other", "template": {"spec": {"clusterName": "other"}}}}
 
-    assert told(kind.validate(apply(old, other), old)) == ["spec.clusterName: Forbidden: field is immutable"]
+    assert texts(kind.validate(apply(old, other), old)) == ["spec.clusterName: Forbidden: field is immutable"]
 
 
 @pytest.mark.parametrize(
@@ -212,15 +212,15 @@ def test_a_cluster_name_does_not_change(kind: Any) -> None:
     ],
 )
 def test_faults_of_a_rollout(rollout: dict[str, Any], expected: str) -> None:
-    made = machinedeployment.default(machines(rollout={"strategy": {"rollingUpdate": rollout}}), None)
+    defaulted = machinedeployment.default(machines(rollout={"strategy": {"rollingUpdate": rollout}}), None)
 
-    assert told(machinedeployment.validate(made, None)) == [expected]
+    assert texts(machinedeployment.validate(defaulted, None)) == [expected]
 
 
-def test_a_name_that_is_no_label_is_refused() -> None:
-    made = machinedeployment.default({**machines(), "metadata": {"name": "n" * 64}}, None)
+def test_a_name_that_is_not_a_label_value_is_rejected() -> None:
+    defaulted = machinedeployment.default({**machines(), "metadata": {"name": "n" * 64}}, None)
 
-    assert next(problem.path for problem in machinedeployment.validate(made, None)) == "metadata.name"
+    assert next(problem.path for problem in machinedeployment.validate(defaulted, None)) == "metadata.name"
 
 
 INFRASTRUCTURE = {"kind": "I", "name": "i", "apiGroup": "g"}
@@ -261,9 +261,9 @@ INFRASTRUCTURE = {"kind": "I", "name": "i", "apiGroup": "g"}
     ],
 )
 def test_faults_of_a_cluster(spec: dict[str, Any], old: dict[str, Any] | None, expected: list[str]) -> None:
-    before = None if old is None else {"metadata": {"name": "prod"}, "spec": old}
+    old_object = None if old is None else {"metadata": {"name": "prod"}, "spec": old}
 
-    assert told(cluster.validate({"metadata": {"name": "prod"}, "spec": spec}, before)) == expected
+    assert texts(cluster.validate({"metadata": {"name": "prod"}, "spec": spec}, old_object)) == expected
 
 
 def test_a_topologys_version_gets_its_v() -> None:
@@ -274,16 +274,16 @@ def test_a_topologys_version_gets_its_v() -> None:
 
 def test_resource_sets() -> None:
     given = {"metadata": {"name": "cni"}, "spec": {"clusterSelector": {"matchLabels": {"cni": "x"}}}}
-    made = clusterresourceset.default(given, None)
-    assert made["spec"]["strategy"] == "ApplyOnce"
-    assert clusterresourceset.validate(made, None) == []
-    changed = apply(made, {"spec": {"strategy": "Reconcile", "clusterSelector": {"matchLabels": {"cni": "y"}}}})
-    assert [problem.path for problem in clusterresourceset.validate(changed, made)] == [
+    defaulted = clusterresourceset.default(given, None)
+    assert defaulted["spec"]["strategy"] == "ApplyOnce"
+    assert clusterresourceset.validate(defaulted, None) == []
+    changed = apply(defaulted, {"spec": {"strategy": "Reconcile", "clusterSelector": {"matchLabels": {"cni": "y"}}}})
+    assert [problem.path for problem in clusterresourceset.validate(changed, defaulted)] == [
         "spec.strategy",
         "spec.clusterSelector",
     ]
-    empty = apply(made, {"spec": {"clusterSelector": None}})
-    assert told(clusterresourceset.validate(empty, None)) == [
+    empty = apply(defaulted, {"spec": {"clusterSelector": None}})
+    assert texts(clusterresourceset.validate(empty, None)) == [
         "spec.clusterSelector: Invalid value: {}: selector must not be empty"
     ]
     binding = {"metadata": {"name": "prod"}, "spec": {"clusterName": "prod"}}

@@ -1,4 +1,4 @@
-"""IPAddresses and their claims that are refused."""
+"""Validation of IPAddresses and their claims."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def address(**spec: Any) -> dict[str, Any]:
     ],
 )
 def test_addresses_are_addresses(spec: dict[str, Any], paths: list[str]) -> None:
-    assert [one.path for one in ipaddress.validate(address(**spec), None)] == paths
+    assert [problem.path for problem in ipaddress.validate(address(**spec), None)] == paths
 
 
-def test_what_was_given_stays() -> None:
+def test_an_address_is_immutable() -> None:
     [problem] = ipaddress.validate(address(prefix=25), address())
     assert (problem.path, problem.kind) == ("spec.prefix", "FieldValueForbidden")
     assert ipaddress.validate_claim({"spec": {"poolRef": POOL}}, {"spec": {"poolRef": POOL}}) == []
@@ -39,9 +39,11 @@ def test_what_was_given_stays() -> None:
     assert problem.path == "spec.poolRef"
 
 
-@pytest.mark.parametrize(("claimed", "is_refused"), [(POOL, False), ({**POOL, "name": "q"}, True), (None, False)])
-def test_an_address_comes_from_the_pool_that_was_asked(claimed: dict[str, Any] | None, *, is_refused: bool) -> None:
+@pytest.mark.parametrize(("claimed", "is_rejected"), [(POOL, False), ({**POOL, "name": "q"}, True), (None, False)])
+def test_an_address_comes_from_the_pool_of_its_claim(claimed: dict[str, Any] | None, *, is_rejected: bool) -> None:
     review = ipaddress.INFORMED.review
-    [wanted] = ipaddress.INFORMED.lookups_for_review(address(), None)
-    found = LookupResults({wanted: [] if claimed is None else [{"spec": {"poolRef": claimed}}]})
-    assert [one.path for one in review(address(), None, found).problems] == (["spec.poolRef"] if is_refused else [])
+    [lookup] = ipaddress.INFORMED.lookups_for_review(address(), None)
+    objects = LookupResults({lookup: [] if claimed is None else [{"spec": {"poolRef": claimed}}]})
+    assert [problem.path for problem in review(address(), None, objects).problems] == (
+        ["spec.poolRef"] if is_rejected else []
+    )

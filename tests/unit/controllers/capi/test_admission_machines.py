@@ -1,4 +1,4 @@
-"""What is filled in and what is refused when Machines, health checks and drain rules are written."""
+"""Defaults and validation of Machines, health checks and drain rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONE_CLUSTER = "cannot specify a cluster selector other than the one specified by
 NO_ORDER = 'order must not be set if drain behavior is "Skip" or "WaitCompleted"'
 
 
-def told(problems: list[FieldProblem]) -> list[str]:
+def texts(problems: list[FieldProblem]) -> list[str]:
     return [str(problem) for problem in problems]
 
 
@@ -28,19 +28,21 @@ def a_machine(change: dict[str, Any] | None = None, **metadata: Any) -> dict[str
         "bootstrap": {"configRef": {"kind": "C", "name": "c", "apiGroup": "g"}},
         "infrastructureRef": {"kind": "I", "name": "i", "apiGroup": "h"},
     }
-    made: dict[str, Any] = apply({"metadata": {"name": "m", "namespace": "d", **metadata}, "spec": spec}, change or {})
-    return made
+    changed: dict[str, Any] = apply(
+        {"metadata": {"name": "m", "namespace": "d", **metadata}, "spec": spec}, change or {}
+    )
+    return changed
 
 
 def test_a_machine_is_completed() -> None:
     given = a_machine()
-    made = machine.default(given, None)
+    changed = machine.default(given, None)
     assert given == a_machine()
-    assert made["metadata"]["labels"] == {"cluster.x-k8s.io/cluster-name": "prod"}
-    assert made["spec"]["version"] == "v1.34.0"
-    assert made["spec"]["deletion"] == {"nodeDeletionTimeoutSeconds": 10}
-    assert machine.validate(made, None) == []
-    assert machine.default(made, made) == made
+    assert changed["metadata"]["labels"] == {"cluster.x-k8s.io/cluster-name": "prod"}
+    assert changed["spec"]["version"] == "v1.34.0"
+    assert changed["spec"]["deletion"] == {"nodeDeletionTimeoutSeconds": 10}
+    assert machine.validate(changed, None) == []
+    assert machine.default(changed, changed) == changed
     kept = a_machine({"spec": {"deletion": {"nodeDeletionTimeoutSeconds": 0}}})
     assert machine.default(kept, None)["spec"]["deletion"] == {"nodeDeletionTimeoutSeconds": 0}
 
@@ -68,9 +70,9 @@ def test_a_machine_without_its_clusters_name_takes_it_from_the_label() -> None:
         ),
     ],
 )
-def test_what_a_machine_may_not_be(change: dict[str, Any], problem: str) -> None:
+def test_invalid_machines(change: dict[str, Any], problem: str) -> None:
     old = machine.default(a_machine(), None)
-    assert told(machine.validate(apply(old, change), old)) == [problem]
+    assert texts(machine.validate(apply(old, change), old)) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -88,22 +90,22 @@ def test_what_a_machine_may_not_be(change: dict[str, Any], problem: str) -> None
         ),
     ],
 )
-def test_what_a_machine_may_be(metadata: dict[str, Any], change: dict[str, Any]) -> None:
+def test_valid_machines(metadata: dict[str, Any], change: dict[str, Any]) -> None:
     assert machine.validate(machine.default(a_machine(change, **metadata), None), None) == []
 
 
 def check(change: dict[str, Any] | None = None) -> dict[str, Any]:
     spec = {"clusterName": "prod", "selector": {"matchLabels": {"pool": "p"}}}
-    made: dict[str, Any] = apply({"metadata": {"name": "c", "namespace": "d"}, "spec": spec}, change or {})
-    return made
+    changed: dict[str, Any] = apply({"metadata": {"name": "c", "namespace": "d"}, "spec": spec}, change or {})
+    return changed
 
 
 def test_a_health_check_is_completed() -> None:
-    made = machinehealthcheck.default(check(), None)
-    assert made["metadata"]["labels"] == {"cluster.x-k8s.io/cluster-name": "prod"}
-    assert made["spec"]["checks"] == {"nodeStartupTimeoutSeconds": 600}
-    assert machinehealthcheck.validate(made, None) == []
-    assert machinehealthcheck.default(made, made) == made
+    changed = machinehealthcheck.default(check(), None)
+    assert changed["metadata"]["labels"] == {"cluster.x-k8s.io/cluster-name": "prod"}
+    assert changed["spec"]["checks"] == {"nodeStartupTimeoutSeconds": 600}
+    assert machinehealthcheck.validate(changed, None) == []
+    assert machinehealthcheck.default(changed, changed) == changed
     off = check({"spec": {"checks": {"nodeStartupTimeoutSeconds": 0}}})
     assert machinehealthcheck.default(off, None)["spec"]["checks"] == {"nodeStartupTimeoutSeconds": 0}
     assert machinehealthcheck.validate(off, None) == []
@@ -128,9 +130,9 @@ def test_a_health_check_is_completed() -> None:
         ),
     ],
 )
-def test_what_a_health_check_may_not_be(change: dict[str, Any], problem: str) -> None:
+def test_invalid_health_checks(change: dict[str, Any], problem: str) -> None:
     old = machinehealthcheck.default(check(), None)
-    assert told(machinehealthcheck.validate(apply(old, {"spec": change}), old)) == [problem]
+    assert texts(machinehealthcheck.validate(apply(old, {"spec": change}), old)) == [problem]
 
 
 @pytest.mark.parametrize("most", [0, 3, "40%", "0%"])
@@ -168,4 +170,4 @@ NEAR_TEXT = '{"matchExpressions":[{"key":"a","operator":"Near"}]}: "Near" is not
 )
 def test_drain_rules(spec: dict[str, Any], problems: list[str]) -> None:
     rule = {"metadata": {"name": "r", "namespace": "d"}, "spec": spec}
-    assert told(machinedrainrule.validate(rule, None)) == problems
+    assert texts(machinedrainrule.validate(rule, None)) == problems

@@ -1,4 +1,4 @@
-"""Clusters: what they take from their providers, what they say, and the order in which everything goes."""
+"""Clusters: the fields that they copy from their providers, their status, and the order of their deletion."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from support.capiworld import (
     condition,
     machine_template,
     reference,
-    said,
+    reported,
     template,
 )
 
@@ -76,30 +76,30 @@ def again(world: World, obj: Cluster) -> Cluster:
 def legacy(cluster: Cluster, name: str) -> tuple[str, str]:
     assert cluster.status.deprecated is not None
     assert cluster.status.deprecated.v1beta1 is not None
-    found = find_legacy(cluster.status.deprecated.v1beta1.conditions, name)
-    assert found is not None
-    return (found.status, found.reason)
+    result = find_legacy(cluster.status.deprecated.v1beta1.conditions, name)
+    assert result is not None
+    return (result.status, result.reason)
 
 
 def finish(world: World, kind: Any, name: str) -> None:
-    """The provider lets go of an object that is being deleted."""
+    """The provider removes its finalizer from an object that is being deleted."""
     world.change(kind, world.require(kind, NAMESPACE, name), {"metadata": {"finalizers": None}})
 
 
-def test_a_cluster_waits_for_what_does_not_exist_yet() -> None:
+def test_a_cluster_waits_for_missing_objects() -> None:
     world, cluster = scene(controlPlaneRef=reference(PLANE, "plane"))
 
     world.settle(CLUSTERS)
 
     now = again(world, cluster)
     assert now.status.phase == "Provisioning"
-    assert said(now, "InfrastructureReady") == ("False", "DoesNotExist", "FakeCluster does not exist")
-    assert said(now, "ControlPlaneAvailable") == ("False", "DoesNotExist", "FakeControlPlane does not exist")
-    assert said(now, "ControlPlaneInitialized") == ("Unknown", "DoesNotExist", "FakeControlPlane does not exist")
-    assert said(now, "RemoteConnectionProbe") == ("False", "ProbeFailed", "Remote connection not established yet")
-    assert said(now, "WorkersAvailable") == ("True", "NoWorkers", "")
-    assert said(now, "Deleting") == ("False", "NotDeleting", "")
-    assert said(now, "Available") == (
+    assert reported(now, "InfrastructureReady") == ("False", "DoesNotExist", "FakeCluster does not exist")
+    assert reported(now, "ControlPlaneAvailable") == ("False", "DoesNotExist", "FakeControlPlane does not exist")
+    assert reported(now, "ControlPlaneInitialized") == ("Unknown", "DoesNotExist", "FakeControlPlane does not exist")
+    assert reported(now, "RemoteConnectionProbe") == ("False", "ProbeFailed", "Remote connection not established yet")
+    assert reported(now, "WorkersAvailable") == ("True", "NoWorkers", "")
+    assert reported(now, "Deleting") == ("False", "NotDeleting", "")
+    assert reported(now, "Available") == (
         "False",
         "NotAvailable",
         (
@@ -111,7 +111,7 @@ def test_a_cluster_waits_for_what_does_not_exist_yet() -> None:
     assert [(e.reason, e.message) for e in world.emitted] == [("Provisioning", "Cluster prod is Provisioning")]
 
 
-def test_what_the_providers_say_is_taken_over() -> None:
+def test_the_reports_of_the_providers_are_copied() -> None:
     world, cluster = scene(controlPlaneRef=reference(PLANE, "plane"))
     add_infrastructure(world)
     counts = {"replicas": 3, "readyReplicas": 3, "availableReplicas": 2, "upToDateReplicas": 3}
@@ -159,7 +159,7 @@ def test_the_old_contract_is_understood() -> None:
     now = again(world, cluster)
     assert now.status.initialization.infrastructure_provisioned is True
     assert [domain.name for domain in now.status.failure_domains] == ["a", "b"]
-    assert said(now, "InfrastructureReady") == ("True", "Ready", "")
+    assert reported(now, "InfrastructureReady") == ("True", "Ready", "")
     assert legacy(now, "InfrastructureReady") == ("True", "")
     assert now.status.deprecated is not None
     assert now.status.deprecated.v1beta1 is not None
@@ -185,16 +185,16 @@ def test_flags_never_go_back() -> None:
     assert now.status.phase == "Provisioned"
     assert now.status.initialization.infrastructure_provisioned is True
     assert now.status.initialization.control_plane_initialized is True
-    assert said(now, "ControlPlaneInitialized")[0] == "True"
+    assert reported(now, "ControlPlaneInitialized")[0] == "True"
 
 
-def test_a_lost_status_is_made_again_from_the_providers_and_nothing_else_happens() -> None:
+def test_a_lost_status_is_restored_from_the_providers_and_nothing_else_happens() -> None:
     world, cluster = scene(controlPlaneRef=reference(PLANE, "plane"))
     add_infrastructure(world)
     add_plane(world)
     add_machine_deployment(world, 2)
     world.settle(*ALL, horizon_s=60)
-    before = again(world, cluster)
+    previous = again(world, cluster)
     machines = {machine.metadata.name: machine.metadata.uid for machine in world.list(MACHINE)}
     for kind in (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET):
         for obj in world.list(kind):
@@ -203,14 +203,14 @@ def test_a_lost_status_is_made_again_from_the_providers_and_nothing_else_happens
     world.settle(*ALL, horizon_s=60)
 
     after = again(world, cluster)
-    assert after.status.initialization == before.status.initialization
-    assert after.status.phase == before.status.phase
+    assert after.status.initialization == previous.status.initialization
+    assert after.status.phase == previous.status.phase
     assert len(machines) == 2
     assert {machine.metadata.name: machine.metadata.uid for machine in world.list(MACHINE)} == machines
     assert len(world.list(MACHINE_SET)) == 1
 
 
-def test_infrastructure_that_vanishes_is_told_and_nothing_is_made_anew() -> None:
+def test_vanished_infrastructure_is_reported_and_not_created_again() -> None:
     world, cluster = scene()
     add_infrastructure(world)
     world.settle(CLUSTERS)
@@ -221,7 +221,7 @@ def test_infrastructure_that_vanishes_is_told_and_nothing_is_made_anew() -> None
 
     now = again(world, cluster)
     expected = ("False", "Deleted", "FakeCluster has been deleted while the cluster still exists")
-    assert said(now, "InfrastructureReady") == expected
+    assert reported(now, "InfrastructureReady") == expected
     assert now.status.phase == "Provisioned"
     decision = world.decide(CLUSTERS, cluster.key)
     assert decision is not None
@@ -237,7 +237,7 @@ def test_a_kind_that_is_not_known_yet_is_not_missing() -> None:
     world.settle(CLUSTERS)
 
     expected = ("Unknown", "InternalError", "FakeCluster default/prod cannot be read yet: forbidden")
-    assert said(again(world, cluster), "InfrastructureReady") == expected
+    assert reported(again(world, cluster), "InfrastructureReady") == expected
 
 
 def test_workers_are_counted() -> None:
@@ -252,13 +252,13 @@ def test_workers_are_counted() -> None:
     assert counted is not None
     assert (counted.desired_replicas, counted.replicas, counted.ready_replicas) == (2, 2, 2)
     assert [(v.version, v.replicas) for v in counted.versions] == [("v1.34.0", 2)]
-    assert said(now, "WorkersAvailable")[:2] == ("True", "Available")
-    assert said(now, "WorkerMachinesReady")[:2] == ("True", "Ready")
-    assert said(now, "ScalingUp")[:2] == ("False", "NotScalingUp")
-    assert said(now, "RollingOut")[:2] == ("False", "NotRollingOut")
+    assert reported(now, "WorkersAvailable")[:2] == ("True", "Available")
+    assert reported(now, "WorkerMachinesReady")[:2] == ("True", "Ready")
+    assert reported(now, "ScalingUp")[:2] == ("False", "NotScalingUp")
+    assert reported(now, "RollingOut")[:2] == ("False", "NotRollingOut")
 
 
-def test_unhealthy_workers_are_told_of() -> None:
+def test_unhealthy_workers_are_reported() -> None:
     world, cluster = scene()
     add_infrastructure(world)
     add_machine_deployment(world, 2)
@@ -270,28 +270,28 @@ def test_unhealthy_workers_are_told_of() -> None:
 
     name = first.metadata.name
     expected = ("False", "NotRemediating", f"Machine {name} is not healthy (not to be remediated)")
-    assert said(again(world, cluster), "Remediating") == expected
+    assert reported(again(world, cluster), "Remediating") == expected
 
 
 def state_of(world: World, state: ConnectionState) -> None:
-    world.resolvers = {Connection: lambda _world, _question: state}
+    world.resolvers = {Connection: lambda _world, _query: state}
     world.facts.clear()
 
 
-def test_the_connection_is_told_of_with_a_grace_period() -> None:
+def test_the_connection_is_reported_with_a_grace_period() -> None:
     world, cluster = scene()
     add_infrastructure(world)
     now = world.now().replace(microsecond=0)
     state_of(world, ConnectionState(connected=True, last_probe_success=now))
     world.settle(CLUSTERS)
-    assert said(again(world, cluster), "RemoteConnectionProbe") == ("True", "ProbeSucceeded", "")
+    assert reported(again(world, cluster), "RemoteConnectionProbe") == ("True", "ProbeSucceeded", "")
 
     state_of(world, ConnectionState(connected=True, last_probe_success=now, consecutive_failures=2))
     world.settle(CLUSTERS, horizon_s=40)
-    assert said(again(world, cluster), "RemoteConnectionProbe")[0] == "True"
+    assert reported(again(world, cluster), "RemoteConnectionProbe")[0] == "True"
 
     world.settle(CLUSTERS, horizon_s=60)
-    status, reason, message = said(again(world, cluster), "RemoteConnectionProbe")
+    status, reason, message = reported(again(world, cluster), "RemoteConnectionProbe")
     assert (status, reason) == ("False", "ProbeFailed")
     assert message.startswith("Remote connection probe failed, probe last succeeded at 20")
 
@@ -306,37 +306,37 @@ def test_machines_that_stand_alone_are_a_control_plane() -> None:
     world.settle(CLUSTERS, horizon_s=30)
     now = again(world, cluster)
     message = "Waiting for the first control plane machine to have status.nodeRef set"
-    assert said(now, "ControlPlaneInitialized") == ("False", "NotInitialized", message)
+    assert reported(now, "ControlPlaneInitialized") == ("False", "NotInitialized", message)
     assert legacy(now, "ControlPlaneInitialized") == ("False", "MissingNodeRef")
 
     come_up(world, machine)
     world.settle(CLUSTERS)
 
     now = again(world, cluster)
-    assert said(now, "ControlPlaneInitialized")[:2] == ("True", "Initialized")
+    assert reported(now, "ControlPlaneInitialized")[:2] == ("True", "Initialized")
     assert now.status.initialization.control_plane_initialized is True
     assert now.status.control_plane is not None
     assert now.status.control_plane.replicas == 1
 
 
-def test_without_a_control_plane_object_the_kubeconfig_is_made_from_the_authority() -> None:
-    made: list[Any] = []
+def test_without_a_control_plane_object_the_kubeconfig_is_created_from_the_authority() -> None:
+    created: list[Any] = []
 
-    def maker(_world: World, arguments: Any) -> Sequence[Action]:
-        made.append(arguments)
+    def performer(_world: World, arguments: Any) -> Sequence[Action]:
+        created.append(arguments)
         return [create(SECRET, {"metadata": {"name": "prod-kubeconfig", "namespace": NAMESPACE}})]
 
     world, _cluster = scene()
-    world.performers = {KUBECONFIG: maker}
+    world.performers = {KUBECONFIG: performer}
     world.api.serve([SECRET])
     add_infrastructure(world)
     world.settle(CLUSTERS)
-    assert made == []
+    assert created == []
 
     world.add(SECRET, {"metadata": {"name": "prod-ca", "namespace": NAMESPACE}})
     world.settle(CLUSTERS)
 
-    assert [arguments.server for arguments in made] == ["https://192.0.2.10:6443"]
+    assert [arguments.server for arguments in created] == ["https://192.0.2.10:6443"]
     assert [secret.metadata.name for secret in world.list(SECRET)] == ["prod-ca", "prod-kubeconfig"]
 
 
@@ -351,7 +351,7 @@ def test_a_paused_cluster_gets_no_write_but_its_condition() -> None:
     assert world.require(INFRA_CLUSTER, NAMESPACE, "prod").metadata.owner_references == []
 
 
-def test_everything_goes_in_order_and_templates_stay() -> None:
+def test_everything_is_deleted_in_order_and_templates_stay() -> None:
     world, cluster = scene(controlPlaneRef=reference(PLANE, "plane"))
     add_infrastructure(world)
     add_plane(world)
@@ -362,7 +362,7 @@ def test_everything_goes_in_order_and_templates_stay() -> None:
     world.change(INFRA_TEMPLATE, generated, {"metadata": {"ownerReferences": [owner]}})
     unused = template(world, INFRA_TEMPLATE, "unused")
     world.change(INFRA_TEMPLATE, unused, {"metadata": {"ownerReferences": [owner]}})
-    world.outside.goes = False
+    world.outside.deletes_at_once = False
     world.remove(CLUSTER, again(world, cluster))
 
     world.settle(*ALL)
@@ -371,20 +371,20 @@ def test_everything_goes_in_order_and_templates_stay() -> None:
     names = ", ".join(machine.metadata.name for machine in world.list(MACHINE))
     sets = world.list(MACHINE_SET)[0].metadata.name
     expected = f"* MachineDeployments: md\n* MachineSets: {sets}\n* Worker Machines: {names}"
-    assert said(now, "Deleting") == ("True", "WaitingForWorkersDeletion", expected)
+    assert reported(now, "Deleting") == ("True", "WaitingForWorkersDeletion", expected)
     assert world.require(PLANE, NAMESPACE, "plane").metadata.deletion_timestamp is None
 
-    world.outside.goes = True
+    world.outside.deletes_at_once = True
     world.settle(*ALL)
     expected = "Waiting for FakeControlPlane to be deleted"
-    assert said(again(world, cluster), "Deleting") == ("True", "WaitingForControlPlaneDeletion", expected)
+    assert reported(again(world, cluster), "Deleting") == ("True", "WaitingForControlPlaneDeletion", expected)
     assert world.require(INFRA_CLUSTER, NAMESPACE, "prod").metadata.deletion_timestamp is None
 
     finish(world, PLANE, "plane")
     world.settle(*ALL)
     expected = "Waiting for FakeCluster to be deleted"
-    assert said(again(world, cluster), "Deleting") == ("True", "WaitingForInfrastructureDeletion", expected)
-    assert said(again(world, cluster), "ControlPlaneAvailable")[1] == "Deleted"
+    assert reported(again(world, cluster), "Deleting") == ("True", "WaitingForInfrastructureDeletion", expected)
+    assert reported(again(world, cluster), "ControlPlaneAvailable")[1] == "Deleted"
 
     finish(world, INFRA_CLUSTER, "prod")
     world.settle(*ALL)
@@ -403,7 +403,7 @@ def test_a_cluster_stays_while_its_templates_are_not_known() -> None:
 
     world.settle(CLUSTERS)
 
-    assert said(again(world, cluster), "Deleting")[1] == "WaitingForTemplates"
+    assert reported(again(world, cluster), "Deleting")[1] == "WaitingForTemplates"
     world.unsynced.clear()
     world.settle(CLUSTERS)
     assert world.get(CLUSTER, *cluster.key) is None
@@ -418,10 +418,10 @@ def test_a_crash_at_any_point_ends_the_same() -> None:
         finish(end, kind, name)
     end.remove(CLUSTER, again(end, cluster))
 
-    gone = crash_check(CLUSTERS, end)
+    crashed = crash_check(CLUSTERS, end)
 
-    assert gone.list(CLUSTER) == []
-    assert [obj.metadata.name for obj in gone.list(INFRA_TEMPLATE)] == ["workers"]
+    assert crashed.list(CLUSTER) == []
+    assert [obj.metadata.name for obj in crashed.list(INFRA_TEMPLATE)] == ["workers"]
 
 
 def test_nothing_is_written_when_nothing_changes() -> None:
@@ -454,4 +454,4 @@ def test_gates_count_for_availability(good: bool, expected: tuple[str, str, str]
 
     world.settle(CLUSTERS, horizon_s=30)
 
-    assert said(again(world, cluster), "Available") == expected
+    assert reported(again(world, cluster), "Available") == expected

@@ -52,7 +52,7 @@ SET_TYPE = "addons.cluster.x-k8s.io/resource-set"
 
 @dataclass
 class Remotes:
-    """What was applied where."""
+    """The applied resources by cluster."""
 
     applied: list[tuple[str, str, str]] = field(default_factory=list)
     failing: bool = False
@@ -88,7 +88,7 @@ def scene(
     world = World(
         outside=Remotes(),
         performers={APPLY: apply_},
-        resolvers={Connection: lambda _world, _question: ConnectionState(connected=connected), ContentHash: hash_},
+        resolvers={Connection: lambda _world, _query: ConnectionState(connected=connected), ContentHash: hash_},
     )
     world.api.serve([CLUSTER, CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING, CONFIG_MAP, SECRET_METADATA])
     for number in range(clusters):
@@ -114,19 +114,19 @@ def add_set(
     return world.add(CLUSTER_RESOURCE_SET, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 
 
-def said(world: World, one: ClusterResourceSet) -> tuple[str, str, str]:
-    conditions = world.require(CLUSTER_RESOURCE_SET, *one.key).status.conditions
-    found = next(condition for condition in conditions if condition.type == "ResourcesApplied")
-    return (found.status, found.reason, found.message)
+def reported(world: World, resource_set: ClusterResourceSet) -> tuple[str, str, str]:
+    conditions = world.require(CLUSTER_RESOURCE_SET, *resource_set.key).status.conditions
+    result = next(condition for condition in conditions if condition.type == "ResourcesApplied")
+    return (result.status, result.reason, result.message)
 
 
 def rewrite(world: World) -> None:
-    found = world.require(CONFIG_MAP, "default", "cni")
-    world.change(CONFIG_MAP, found, {"data": {"a": "2"}})
+    result = world.require(CONFIG_MAP, "default", "cni")
+    world.change(CONFIG_MAP, result, {"data": {"a": "2"}})
 
 
 def test_resources_are_applied_in_every_cluster_and_remembered() -> None:
-    world, one = scene(clusters=2)
+    world, resource_set = scene(clusters=2)
 
     world.settle(*BOTH, horizon_s=5)
 
@@ -135,13 +135,13 @@ def test_resources_are_applied_in_every_cluster_and_remembered() -> None:
     assert binding.spec.cluster_name == "c0"
     assert [(b.cluster_resource_set_name, b.resources[0].applied) for b in binding.spec.bindings] == [("cni", True)]
     assert [owner.name for owner in binding.metadata.owner_references] == ["cni"]
-    assert said(world, one) == ("True", "Applied", "")
+    assert reported(world, resource_set) == ("True", "Applied", "")
     source = world.require(CONFIG_MAP, "default", "cni")
     assert [owner.kind for owner in source.metadata.owner_references] == ["ClusterResourceSet"]
 
 
 @pytest.mark.parametrize(("strategy", "times"), [("ApplyOnce", 1), ("Reconcile", 2)])
-def test_changed_content_is_applied_again_if_that_is_asked_for(strategy: str, times: int) -> None:
+def test_changed_content_is_applied_again_with_the_strategy_reconcile(strategy: str, times: int) -> None:
     world, _ = scene(strategy=strategy)
     world.settle(*BOTH, horizon_s=5)
     rewrite(world)
@@ -151,51 +151,51 @@ def test_changed_content_is_applied_again_if_that_is_asked_for(strategy: str, ti
     assert len(world.outside.applied) == times
 
 
-def test_what_failed_is_tried_again_after_a_while_and_told() -> None:
-    world, one = scene()
+def test_a_failed_resource_is_reported_and_retried_later() -> None:
+    world, resource_set = scene()
     world.outside.failing = True
     world.settle(*BOTH, horizon_s=40)
     assert 2 <= len(world.outside.applied) <= 4
     expected = "Failed to apply ClusterResourceSet resources to Cluster c0"
-    assert said(world, one) == ("False", "NotApplied", expected)
+    assert reported(world, resource_set) == ("False", "NotApplied", expected)
 
     world.outside.failing = False
     world.settle(*BOTH, horizon_s=40)
 
-    assert said(world, one)[0] == "True"
+    assert reported(world, resource_set)[0] == "True"
 
 
 def test_a_cluster_that_cannot_be_reached_is_waited_for() -> None:
-    world, one = scene(connected=False)
+    world, resource_set = scene(connected=False)
 
     world.settle(*BOTH)
 
     assert world.outside.applied == []
     expected = "ClusterResourceSet resources are not applied to Cluster c0 yet"
-    assert said(world, one) == ("False", "NotApplied", expected)
+    assert reported(world, resource_set) == ("False", "NotApplied", expected)
 
 
-def test_a_missing_resource_and_a_secret_of_another_type_are_told() -> None:
-    world, one = scene()
+def test_a_missing_resource_and_a_secret_of_another_type_are_reported() -> None:
+    world, resource_set = scene()
     world.remove(CONFIG_MAP, world.require(CONFIG_MAP, "default", "cni"))
     world.settle(*BOTH)
-    assert said(world, one) == ("False", "InternalError", "ConfigMap cni not found")
+    assert reported(world, resource_set) == ("False", "InternalError", "ConfigMap cni not found")
 
-    world.remove(CLUSTER_RESOURCE_SET, one)
+    world.remove(CLUSTER_RESOURCE_SET, resource_set)
     world.settle(*BOTH)
     secret = add_set(world, "secret", kind="Secret")
     world.add(SECRET_METADATA, {"metadata": {"name": "cni", "namespace": "default"}, "type": "Opaque"})
     world.settle(*BOTH)
 
-    assert said(world, secret) == ("False", "WrongSecretType", "Secret type of resource cni is not supported")
+    assert reported(world, secret) == ("False", "WrongSecretType", "Secret type of resource cni is not supported")
     assert world.outside.applied == []
 
 
 def test_a_deleted_set_leaves_the_bindings_of_others() -> None:
-    world, one = scene()
+    world, resource_set = scene()
     other = add_set(world, "other")
     world.settle(*BOTH, horizon_s=5)
-    world.remove(CLUSTER_RESOURCE_SET, one)
+    world.remove(CLUSTER_RESOURCE_SET, resource_set)
     world.settle(*BOTH, horizon_s=5)
     binding = world.require(CLUSTER_RESOURCE_SET_BINDING, "default", "c0")
     assert [entry.cluster_resource_set_name for entry in binding.spec.bindings] == ["other"]
@@ -208,16 +208,16 @@ def test_a_deleted_set_leaves_the_bindings_of_others() -> None:
 
 
 def test_a_set_of_no_cluster_is_deleted_even_if_others_have_no_binding() -> None:
-    world, one = scene(connected=False)
+    world, resource_set = scene(connected=False)
     world.settle(*BOTH)
-    world.remove(CLUSTER_RESOURCE_SET, world.require(CLUSTER_RESOURCE_SET, *one.key))
+    world.remove(CLUSTER_RESOURCE_SET, world.require(CLUSTER_RESOURCE_SET, *resource_set.key))
 
     world.settle(*BOTH)
 
     assert world.list(CLUSTER_RESOURCE_SET) == []
 
 
-def test_a_binding_goes_with_its_cluster() -> None:
+def test_a_binding_is_deleted_with_its_cluster() -> None:
     world, _ = scene()
     world.settle(*BOTH, horizon_s=5)
     world.remove(CLUSTER, world.require(CLUSTER, "default", "c0"))
@@ -229,10 +229,10 @@ def test_a_binding_goes_with_its_cluster() -> None:
     assert world.list(CLUSTER_RESOURCE_SET_BINDING) == []
 
 
-def test_a_binding_that_outlived_its_cluster_says_nothing_about_the_next_of_its_name() -> None:
+def test_a_binding_that_outlived_its_cluster_is_not_used_for_a_new_cluster_of_the_same_name() -> None:
     world, _ = scene()
     world.settle(*BOTH, horizon_s=5)
-    before = len(world.outside.applied)
+    previous = len(world.outside.applied)
     cluster = world.require(CLUSTER, "default", "c0")
     world.remove(CLUSTER, cluster)
     world.clock.advance(5)
@@ -240,19 +240,19 @@ def test_a_binding_that_outlived_its_cluster_says_nothing_about_the_next_of_its_
 
     world.settle(*BOTH, horizon_s=5)
 
-    assert len(world.outside.applied) == before + 1
+    assert len(world.outside.applied) == previous + 1
     binding = world.require(CLUSTER_RESOURCE_SET_BINDING, "default", "c0")
     assert [entry.resources[0].applied for entry in binding.spec.bindings] == [True]
 
 
 def test_a_paused_set_applies_nothing() -> None:
-    world, one = scene()
-    world.change(CLUSTER_RESOURCE_SET, one, {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}})
+    world, resource_set = scene()
+    world.change(CLUSTER_RESOURCE_SET, resource_set, {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}})
 
     world.settle(*BOTH)
 
     assert world.outside.applied == []
-    conditions = world.require(CLUSTER_RESOURCE_SET, *one.key).status.conditions
+    conditions = world.require(CLUSTER_RESOURCE_SET, *resource_set.key).status.conditions
     assert [(c.type, c.status) for c in conditions] == [("Paused", "True")]
 
 
@@ -296,12 +296,12 @@ async def applied(remote: MemoryApi | None, strategy: str, kind: str, text: str)
 def outcome(actions: list[Action]) -> dict[str, Any]:
     assert isinstance(actions[0], MergePatch)
     assert actions[0].resource_version == "5"
-    found: dict[str, Any] = actions[0].body["spec"]["bindings"][0]["resources"][0]
-    return found
+    result: dict[str, Any] = actions[0].body["spec"]["bindings"][0]["resources"][0]
+    return result
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
-def test_objects_are_created_in_the_cluster_with_what_they_need(kind: str) -> None:
+def test_objects_are_created_in_the_cluster_with_their_dependencies(kind: str) -> None:
     remote = site()
     names = {"kind": "Network", "plural": "networks"}
     definition = manifest(
@@ -322,7 +322,7 @@ def test_objects_are_created_in_the_cluster_with_what_they_need(kind: str) -> No
 
 
 @pytest.mark.parametrize(("strategy", "expected"), [("ApplyOnce", "theirs"), ("Reconcile", "ours")])
-def test_what_is_there_already_is_left_or_brought_in_line(strategy: str, expected: str) -> None:
+def test_existing_objects_are_left_or_updated(strategy: str, expected: str) -> None:
     remote = site()
     body = {"metadata": {"name": "config", "namespace": "default"}, "data": {"who": "theirs"}}
     drive(Client(remote).create(CONFIG_MAP, body))
@@ -333,7 +333,7 @@ def test_what_is_there_already_is_left_or_brought_in_line(strategy: str, expecte
     assert remote.objects[CONFIG_MAP.collection]["default", "config"]["data"] == {"who": expected}
 
 
-def test_what_fails_is_told_without_content_and_the_rest_is_applied() -> None:
+def test_failures_are_reported_without_content_and_other_objects_are_applied() -> None:
     remote = site()
     texts = [manifest("Unheard", "x", "no.example.com/v1", token="hunter2"), manifest("ConfigMap", "config")]
 

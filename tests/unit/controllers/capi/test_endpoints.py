@@ -12,7 +12,7 @@ from ironbell.contract.conditions.legacy import find_legacy
 from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.reconciler import ClusterReconciler
 from ironbell.kube.testing.world import World
-from support.capiworld import INFRA_CLUSTER, NAMESPACE, add_cluster, capi_world, said
+from support.capiworld import INFRA_CLUSTER, NAMESPACE, add_cluster, capi_world, reported
 
 CLUSTERS = ClusterReconciler()
 ENDPOINT = {"host": "192.0.2.10", "port": 6443}
@@ -47,39 +47,39 @@ def test_a_second_cluster_with_the_same_endpoint_reports_its_owner_and_is_not_pr
     new = add(world, "new")
     world.settle(CLUSTERS)
     assert again(world, old).status.initialization.infrastructure_provisioned is True
-    found = again(world, new)
-    assert found.status.initialization.infrastructure_provisioned is None
-    assert not found.spec.control_plane_endpoint.host
-    assert said(found, "InfrastructureReady") == ("False", "EndpointInUse", REMEDY)
-    assert f"* InfrastructureReady: {REMEDY}" in said(found, "Available")[2]
-    assert found.status.deprecated is not None
-    assert found.status.deprecated.v1beta1 is not None
-    legacy = find_legacy(found.status.deprecated.v1beta1.conditions, "InfrastructureReady")
+    result = again(world, new)
+    assert result.status.initialization.infrastructure_provisioned is None
+    assert not result.spec.control_plane_endpoint.host
+    assert reported(result, "InfrastructureReady") == ("False", "EndpointInUse", REMEDY)
+    assert f"* InfrastructureReady: {REMEDY}" in reported(result, "Available")[2]
+    assert result.status.deprecated is not None
+    assert result.status.deprecated.v1beta1 is not None
+    legacy = find_legacy(result.status.deprecated.v1beta1.conditions, "InfrastructureReady")
     assert legacy is not None
     assert (legacy.status, legacy.reason, legacy.message) == ("False", "EndpointInUse", REMEDY)
 
 
-@pytest.mark.parametrize("how", ["deleted", "moved"])
-def test_it_goes_on_once_the_endpoint_is_nobody_elses(how: str) -> None:
+@pytest.mark.parametrize("released_by", ["deleted", "moved"])
+def test_it_continues_once_no_other_cluster_has_the_endpoint(released_by: str) -> None:
     world = capi_world()
     old = add(world, "old")
     world.settle(CLUSTERS)
     new = add(world, "new", host="192.0.2.10")
     world.settle(CLUSTERS)
-    before = again(world, old)
-    assert list(endpoint.waiting(before, world)) == [new.key]
-    if how == "deleted":
-        world.remove(CLUSTER, before)
+    previous = again(world, old)
+    assert list(endpoint.waiting(previous, world)) == [new.key]
+    if released_by == "deleted":
+        world.remove(CLUSTER, previous)
         world.settle(CLUSTERS)
         after = world.get(CLUSTER, *old.key)
     else:
         place = {"controlPlaneEndpoint": {"host": "192.0.2.99", "port": 6443}}
-        after = world.change(CLUSTER, before, {"spec": place})
-    assert endpoint.is_released(before, after)
+        after = world.change(CLUSTER, previous, {"spec": place})
+    assert endpoint.is_released(previous, after)
     world.settle(CLUSTERS)
-    found = again(world, new)
-    assert found.status.initialization.infrastructure_provisioned is True
-    assert found.spec.control_plane_endpoint.host == "192.0.2.10"
+    result = again(world, new)
+    assert result.status.initialization.infrastructure_provisioned is True
+    assert result.spec.control_plane_endpoint.host == "192.0.2.10"
 
 
 def test_of_two_that_name_it_themselves_the_older_one_has_it() -> None:
@@ -87,7 +87,7 @@ def test_of_two_that_name_it_themselves_the_older_one_has_it() -> None:
     old, new = add(world, "old", in_spec=True), add(world, "new", in_spec=True)
     world.settle(CLUSTERS)
     assert again(world, old).status.initialization.infrastructure_provisioned is True
-    assert said(again(world, new), "InfrastructureReady")[1] == "EndpointInUse"
+    assert reported(again(world, new), "InfrastructureReady")[1] == "EndpointInUse"
 
 
 def test_another_host_is_another_endpoint() -> None:
@@ -105,5 +105,5 @@ def test_a_cluster_that_runs_keeps_its_endpoint_whoever_is_older() -> None:
     runs: dict[str, Any] = {"initialization": {"infrastructureProvisioned": True, "controlPlaneInitialized": True}}
     world.set_status(CLUSTER, new, runs)
     world.settle(CLUSTERS)
-    assert said(again(world, old), "InfrastructureReady") == ("False", "EndpointInUse", REMEDY)
-    assert said(again(world, new), "InfrastructureReady")[1] != "EndpointInUse"
+    assert reported(again(world, old), "InfrastructureReady") == ("False", "EndpointInUse", REMEDY)
+    assert reported(again(world, new), "InfrastructureReady")[1] != "EndpointInUse"

@@ -27,7 +27,7 @@ from support.capiworld import (
     come_up,
     machine_template,
     reference,
-    said,
+    reported,
     template,
 )
 
@@ -48,7 +48,7 @@ def again(world: World, obj: MachineDeployment) -> MachineDeployment:
 
 
 def sets(world: World) -> Sequence[MachineSet]:
-    return sorted(world.list(MACHINE_SET), key=lambda one: int(one.metadata.annotations[REVISION]))
+    return sorted(world.list(MACHINE_SET), key=lambda item: int(item.metadata.annotations[REVISION]))
 
 
 REVISION = "machinedeployment.clusters.x-k8s.io/revision"
@@ -59,19 +59,19 @@ def upgrade(world: World, deployment: MachineDeployment, version: str = "v1.35.0
     world.change(MACHINE_DEPLOYMENT, again(world, deployment), {"spec": change})
 
 
-def test_a_machine_set_is_made_from_the_template() -> None:
+def test_a_machine_set_is_created_from_the_template() -> None:
     world, deployment = scene()
 
-    made = sets(world)
+    created = sets(world)
 
-    assert len(made) == 1
-    assert made[0].metadata.name.startswith("md-")
-    assert made[0].spec.replicas == 3
-    identity = made[0].metadata.labels["machine-template-hash"]
-    assert identity.endswith(made[0].metadata.name.removeprefix("md"))
-    assert made[0].spec.selector.match_labels["machine-template-hash"] == identity
-    assert made[0].metadata.labels["cluster.x-k8s.io/deployment-name"] == "md"
-    owner = made[0].metadata.owner_references[0]
+    assert len(created) == 1
+    assert created[0].metadata.name.startswith("md-")
+    assert created[0].spec.replicas == 3
+    identity = created[0].metadata.labels["machine-template-hash"]
+    assert identity.endswith(created[0].metadata.name.removeprefix("md"))
+    assert created[0].spec.selector.match_labels["machine-template-hash"] == identity
+    assert created[0].metadata.labels["cluster.x-k8s.io/deployment-name"] == "md"
+    owner = created[0].metadata.owner_references[0]
     assert (owner.kind, owner.name, owner.controller) == ("MachineDeployment", "md", True)
     for machine in world.list(MACHINE):
         assert machine.metadata.labels["machine-template-hash"] == identity
@@ -79,8 +79,8 @@ def test_a_machine_set_is_made_from_the_template() -> None:
     assert deployment.status.phase == "Running"
     status = deployment.status
     assert (status.replicas, status.available_replicas, status.up_to_date_replicas) == (3, 3, 3)
-    assert said(deployment, "Available")[:2] == ("True", "Available")
-    assert said(deployment, "RollingOut")[:2] == ("False", "NotRollingOut")
+    assert reported(deployment, "Available")[:2] == ("True", "Available")
+    assert reported(deployment, "RollingOut")[:2] == ("False", "NotRollingOut")
     assert [owner.kind for owner in deployment.metadata.owner_references] == ["Cluster"]
 
 
@@ -102,7 +102,7 @@ def test_a_new_version_replaces_all_machines_within_the_limits(
     assert len(world.list(MACHINE)) == 3
     assert world.outside.most <= most
     assert world.outside.least_available >= least
-    assert [one.metadata.annotations[REVISION] for one in sets(world)] == ["2"]
+    assert [machine_set.metadata.annotations[REVISION] for machine_set in sets(world)] == ["2"]
     assert again(world, deployment).metadata.annotations[REVISION] == "2"
 
 
@@ -130,15 +130,15 @@ IN_PLACE = {
 
 
 @pytest.mark.parametrize("change", IN_PLACE.values(), ids=IN_PLACE)
-def test_what_may_change_in_place_makes_no_machine_set(change: dict[str, Any]) -> None:
+def test_fields_that_change_in_place_create_no_machine_set(change: dict[str, Any]) -> None:
     world, deployment = scene(2)
-    before = [machine.metadata.name for machine in world.list(MACHINE)]
+    previous = [machine.metadata.name for machine in world.list(MACHINE)]
     world.change(MACHINE_DEPLOYMENT, deployment, {"spec": {"template": change}})
 
     world.settle(*BOTH, horizon_s=30)
 
     assert len(sets(world)) == 1
-    assert [machine.metadata.name for machine in world.list(MACHINE)] == before
+    assert [machine.metadata.name for machine in world.list(MACHINE)] == previous
     machine = world.list(MACHINE)[0]
     if "spec" in change:
         template_spec = sets(world)[0].spec.template.spec
@@ -157,7 +157,7 @@ ROLLS_OUT = {
 
 
 @pytest.mark.parametrize("change", ROLLS_OUT.values(), ids=ROLLS_OUT)
-def test_what_may_not_makes_one(change: dict[str, Any]) -> None:
+def test_other_fields_create_a_machine_set(change: dict[str, Any]) -> None:
     world, deployment = scene(1)
     for kind, name in ((INFRA_TEMPLATE, "bigger"), (CONFIG_TEMPLATE, "other")):
         template(world, kind, name)
@@ -181,13 +181,13 @@ def test_a_rollback_takes_the_old_machine_set_again() -> None:
 
     world.settle(*BOTH, horizon_s=60)
 
-    assert [one.metadata.name for one in sets(world)] == [old]
+    assert [machine_set.metadata.name for machine_set in sets(world)] == [old]
     annotations = sets(world)[0].metadata.annotations
     assert annotations[REVISION] == "3"
     assert annotations["machinedeployment.clusters.x-k8s.io/revision-history"] == "1"
 
 
-def test_on_delete_replaces_only_what_somebody_deletes() -> None:
+def test_on_delete_replaces_only_machines_that_a_user_deletes() -> None:
     world, deployment = scene(2, strategy={"type": "OnDelete"})
     upgrade(world, deployment)
     world.settle(*BOTH, horizon_s=30)
@@ -204,13 +204,13 @@ def test_rollout_after_starts_when_its_time_has_come() -> None:
     world, deployment = scene(1)
     after = rfc3339(world.now().replace(microsecond=0) + timedelta(hours=1))
     world.change(MACHINE_DEPLOYMENT, deployment, {"spec": {"rollout": {"after": after}}})
-    before = [machine.metadata.name for machine in world.list(MACHINE)]
+    previous = [machine.metadata.name for machine in world.list(MACHINE)]
     world.settle(*BOTH, horizon_s=3000)
-    assert [machine.metadata.name for machine in world.list(MACHINE)] == before
+    assert [machine.metadata.name for machine in world.list(MACHINE)] == previous
 
     world.settle(*BOTH, horizon_s=4000)
 
-    assert [machine.metadata.name for machine in world.list(MACHINE)] != before
+    assert [machine.metadata.name for machine in world.list(MACHINE)] != previous
     assert len(sets(world)) == 1
 
 
@@ -228,12 +228,12 @@ def test_a_paused_cluster_stops_everything_but_the_condition() -> None:
     world, deployment = scene(1)
     world.change(CLUSTER, world.list(CLUSTER)[0], {"spec": {"paused": True}})
     upgrade(world, deployment, replicas=5)
-    before = {one.metadata.name: one.spec for one in world.list(MACHINE_SET)}
+    previous = {machine_set.metadata.name: machine_set.spec for machine_set in world.list(MACHINE_SET)}
 
     world.settle(*BOTH, horizon_s=60)
 
-    assert {one.metadata.name: one.spec for one in world.list(MACHINE_SET)} == before
-    assert said(again(world, deployment), "Paused")[2] == "Cluster spec.paused is set to true"
+    assert {item.metadata.name: item.spec for item in world.list(MACHINE_SET)} == previous
+    assert reported(again(world, deployment), "Paused")[2] == "Cluster spec.paused is set to true"
 
 
 def test_an_unavailable_old_machine_does_not_stop_a_rollout() -> None:
@@ -246,7 +246,7 @@ def test_an_unavailable_old_machine_does_not_stop_a_rollout() -> None:
     assert [machine.spec.version for machine in world.list(MACHINE)] == ["v1.35.0"] * 3
 
 
-def test_a_missing_template_is_told() -> None:
+def test_a_missing_template_is_reported() -> None:
     world, deployment = scene(1)
     change = {"spec": {"infrastructureRef": reference(INFRA_TEMPLATE, "absent")}}
     world.change(MACHINE_DEPLOYMENT, deployment, {"spec": {"template": change}})
@@ -255,7 +255,7 @@ def test_a_missing_template_is_told() -> None:
 
     assert len(sets(world)) == 1
     expected = "Scaling up would be blocked because FakeMachineTemplate does not exist"
-    assert said(again(world, deployment), "ScalingUp") == ("False", "NotScalingUp", expected)
+    assert reported(again(world, deployment), "ScalingUp") == ("False", "NotScalingUp", expected)
 
 
 def test_orphaned_machine_sets_are_adopted() -> None:
@@ -268,20 +268,20 @@ def test_orphaned_machine_sets_are_adopted() -> None:
 
     world.settle(DEPLOYMENTS)
 
-    assert [one.metadata.name for one in world.list(MACHINE_SET)] == ["loose"]
+    assert [machine_set.metadata.name for machine_set in world.list(MACHINE_SET)] == ["loose"]
     assert world.list(MACHINE_SET)[0].metadata.owner_references[0].name == "md"
     assert world.list(MACHINE_SET)[0].metadata.labels["cluster.x-k8s.io/deployment-name"] == "md"
 
 
 def test_a_deleted_machine_deployment_takes_its_machine_sets_along_first() -> None:
     world, deployment = scene(2)
-    world.outside.goes = False
+    world.outside.deletes_at_once = False
     world.remove(MACHINE_DEPLOYMENT, deployment)
     world.settle(*BOTH)
-    assert said(again(world, deployment), "Deleting")[2] == "Deleting 2 Machines"
+    assert reported(again(world, deployment), "Deleting")[2] == "Deleting 2 Machines"
     assert again(world, deployment).status.phase == "ScalingDown"
 
-    world.outside.goes = True
+    world.outside.deletes_at_once = True
     world.settle(*BOTH)
 
     assert world.list(MACHINE) == world.list(MACHINE_SET) == world.list(MACHINE_DEPLOYMENT) == []
@@ -319,10 +319,10 @@ def test_whatever_happens_meanwhile_a_rollout_ends(seed: int) -> None:
     world.outside.comes_up = True
     world.settle(*BOTH, horizon_s=300, max_rounds=600)
 
-    wanted = again(world, deployment)
+    desired = again(world, deployment)
     machines = world.list(MACHINE)
-    assert len(machines) == wanted.spec.replicas
-    assert {machine.spec.version for machine in machines} <= {wanted.spec.template.spec.version}
-    assert all(wanted.spec.template.metadata.labels.items() <= m.metadata.labels.items() for m in machines)
+    assert len(machines) == desired.spec.replicas
+    assert {machine.spec.version for machine in machines} <= {desired.spec.template.spec.version}
+    assert all(desired.spec.template.metadata.labels.items() <= m.metadata.labels.items() for m in machines)
     assert len(world.list(MACHINE_SET)) == 1
-    assert wanted.status.phase == "Running"
+    assert desired.status.phase == "Running"

@@ -1,4 +1,4 @@
-"""MachinePools: they own what they refer to, and tell how many Nodes there are."""
+"""MachinePools: they own their referred objects, and count their Nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def scene(
     *, nodes: tuple[NodeView, ...] = (), annotations: dict[str, str] | None = None, **infrastructure: Any
 ) -> tuple[World, MachinePool]:
     world = capi_world()
-    world.resolvers = {AllNodes: lambda _world, _question: nodes}
+    world.resolvers = {AllNodes: lambda _world, _query: nodes}
     add_cluster(world)
     pool = {"metadata": {"name": "pool", "namespace": NAMESPACE, "finalizers": ["example.com/f"]}}
     world.add(INFRA_MACHINE, {**pool, **infrastructure})
@@ -45,14 +45,14 @@ def scene(
 
 def provisioned(*ids: str, replicas: int = 2) -> dict[str, Any]:
     status = {"initialization": {"provisioned": True}, "replicas": replicas}
-    return {"spec": {"providerIDList": [f"fake:///{one}" for one in ids]}, "status": status}
+    return {"spec": {"providerIDList": [f"fake:///{provider_id}" for provider_id in ids]}, "status": status}
 
 
 def again(world: World, obj: MachinePool) -> MachinePool:
     return world.require(MACHINE_POOL, *obj.key)
 
 
-def test_a_pool_owns_what_it_refers_to_and_waits_for_it() -> None:
+def test_a_pool_owns_its_referred_objects_and_waits_for_them() -> None:
     world, pool = scene()
 
     world.settle(POOLS)
@@ -76,16 +76,14 @@ def test_a_pool_owns_what_it_refers_to_and_waits_for_it() -> None:
         ((node("a"), node("b", ready=False)), "ScalingUp"),
     ],
 )
-def test_nodes_are_found_by_the_provider_ids_that_the_infrastructure_names(
-    nodes: tuple[NodeView, ...], phase: str
-) -> None:
+def test_nodes_are_looked_up_by_the_provider_ids_of_the_infrastructure(nodes: tuple[NodeView, ...], phase: str) -> None:
     world, pool = scene(nodes=(*nodes, node("other")), **provisioned("a", "b"))
 
     world.settle(POOLS)
 
     now = again(world, pool)
     assert now.spec.provider_id_list == ["fake:///a", "fake:///b"]
-    assert [one.name for one in now.status.node_refs] == [one.name for one in nodes]
+    assert [item.name for item in now.status.node_refs] == [entry.name for entry in nodes]
     assert now.status.replicas == 2
     assert now.status.phase == phase
 
@@ -100,7 +98,7 @@ def test_an_autoscaler_of_the_infrastructure_decides_the_size() -> None:
     assert again(world, pool).status.phase == "Scaling"
 
 
-def test_a_deleted_pool_goes_after_what_it_refers_to() -> None:
+def test_a_pool_is_deleted_after_its_referred_objects() -> None:
     world, pool = scene(**provisioned("a"))
     world.settle(POOLS)
     world.remove(MACHINE_POOL, again(world, pool))
@@ -133,7 +131,7 @@ def test_a_pool_again_under_its_name_has_the_nodes_of_its_own_infrastructure() -
     world.settle(POOLS)
 
     now = again(world, second)
-    assert [one.name for one in now.status.node_refs] == ["c"]
+    assert [item.name for item in now.status.node_refs] == ["c"]
     assert now.status.initialization.bootstrap_data_secret_created is None
 
 

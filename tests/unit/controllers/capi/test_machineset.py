@@ -31,7 +31,7 @@ from support.capiworld import (
     condition,
     machine_template,
     reference,
-    said,
+    reported,
 )
 
 SETS = MachineSetReconciler()
@@ -51,7 +51,7 @@ def names(world: World) -> list[str]:
     return [machine.metadata.name for machine in world.list(MACHINE)]
 
 
-def test_machines_are_made_with_all_that_they_refer_to() -> None:
+def test_machines_are_created_with_all_their_referred_objects() -> None:
     world, machine_set = scene()
 
     world.settle(SETS, horizon_s=30)
@@ -79,14 +79,14 @@ def test_machines_are_made_with_all_that_they_refer_to() -> None:
     assert [(v.version, v.replicas) for v in status.versions] == [("v1.34.0", 3)]
     assert status.selector == "pool=a"
     assert status.observed_generation == again(world, machine_set).metadata.generation
-    assert said(again(world, machine_set), "MachinesReady")[:2] == ("True", "Ready")
+    assert reported(again(world, machine_set), "MachinesReady")[:2] == ("True", "Ready")
     template = world.require(INFRA_TEMPLATE, NAMESPACE, "workers")
     assert [owner.kind for owner in template.metadata.owner_references] == ["Cluster"]
     owners = again(world, machine_set).metadata.owner_references
     assert [(owner.kind, owner.controller) for owner in owners] == [("Cluster", None)]
 
 
-def test_a_crash_at_any_point_makes_no_machine_twice() -> None:
+def test_a_crash_at_any_point_creates_no_machine_twice() -> None:
     world, _ = scene(2)
 
     end = crash_check(SETS, world, horizon_s=30)
@@ -106,7 +106,7 @@ def test_no_name_is_given_twice() -> None:
     assert again(world, machine_set).metadata.annotations["ironbell.dev/machines-made"] == "6"
 
 
-def test_what_an_interrupted_creation_left_is_taken_away_when_it_is_not_needed() -> None:
+def test_the_objects_of_an_interrupted_creation_are_deleted_if_unneeded() -> None:
     world, machine_set = scene(1)
     world.settle(SETS)
     decision = None
@@ -123,14 +123,14 @@ def test_what_an_interrupted_creation_left_is_taken_away_when_it_is_not_needed()
 
 
 @pytest.mark.parametrize("missing", [INFRA_TEMPLATE, CONFIG_TEMPLATE])
-def test_a_missing_template_is_told_and_waited_for(missing: Any) -> None:
+def test_a_missing_template_is_reported_and_waited_for(missing: Any) -> None:
     world, machine_set = scene()
     world.remove(missing, world.require(missing, NAMESPACE, "workers"))
 
     world.settle(SETS)
 
     assert names(world) == []
-    assert said(again(world, machine_set), "ScalingUp") == (
+    assert reported(again(world, machine_set), "ScalingUp") == (
         "True",
         "ScalingUp",
         f"Scaling up from 0 to 3 replicas is blocked because:\n* {missing.kind} does not exist",
@@ -167,7 +167,7 @@ def settled(replicas: int = 4, **more: Any) -> tuple[World, MachineSet, list[Mac
     return world, again(world, machine_set), list(world.list(MACHINE))
 
 
-def test_machines_marked_for_deletion_and_unhealthy_ones_go_first() -> None:
+def test_marked_and_unhealthy_machines_are_deleted_first() -> None:
     world, machine_set, machines = settled()
     world.change(MACHINE, machines[2], {"metadata": {"annotations": {"cluster.x-k8s.io/delete-machine": ""}}})
     come_up(world, machines[3], available=False)
@@ -179,7 +179,7 @@ def test_machines_marked_for_deletion_and_unhealthy_ones_go_first() -> None:
 
 
 @pytest.mark.parametrize("order", ["Random", "Oldest", "Newest"])
-def test_a_machine_whose_node_is_not_heard_of_goes_before_those_that_are_well(order: str) -> None:
+def test_a_machine_with_an_unknown_node_is_deleted_before_healthy_machines(order: str) -> None:
     world, machine_set = scene(3, deletion={"order": order})
     world.settle(SETS, horizon_s=30)
     silent = world.list(MACHINE)[1]
@@ -206,7 +206,7 @@ def test_the_order_of_deletion(order: str, first: bool) -> None:
     assert (names(world) != [oldest]) is first
 
 
-def test_a_change_in_place_reaches_everything_and_makes_no_machine() -> None:
+def test_a_change_in_place_reaches_everything_and_creates_no_machine() -> None:
     world, machine_set, machines = settled(2)
     changed = machine_template()
     changed["metadata"] = {"labels": {"pool": "a", "tier": "gold"}, "annotations": {"note": "x"}}
@@ -245,15 +245,15 @@ def test_a_change_in_place_reaches_everything_and_makes_no_machine() -> None:
 
 def test_a_machine_that_waits_for_its_deletion_gets_other_time_limits() -> None:
     world, machine_set, (machine, *_) = settled(2)
-    world.outside.goes = False
+    world.outside.deletes_at_once = False
     world.remove(MACHINE, machine)
     limits = {"nodeDrainTimeoutSeconds": 60, "nodeVolumeDetachTimeoutSeconds": 61, "nodeDeletionTimeoutSeconds": 62}
     world.change(MACHINE_SET, machine_set, {"spec": {"template": {"spec": {"deletion": limits}}}})
     world.settle(SETS)
-    goes = world.require(MACHINE, *machine.key)
-    assert goes.metadata.deletion_timestamp is not None
-    assert to_builtin(goes.spec.deletion) == limits
-    world.change(MACHINE, goes, {"spec": {"deletion": {"nodeDrainTimeoutSeconds": 1}}})
+    deleting = world.require(MACHINE, *machine.key)
+    assert deleting.metadata.deletion_timestamp is not None
+    assert to_builtin(deleting.spec.deletion) == limits
+    world.change(MACHINE, deleting, {"spec": {"deletion": {"nodeDrainTimeoutSeconds": 1}}})
     world.settle(SETS)
     assert to_builtin(world.require(MACHINE, *machine.key).spec.deletion) == limits
 
@@ -309,7 +309,7 @@ def add_plane(world: World, version: str, running: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "running", "why"),
+    ("version", "running", "reason"),
     [
         ("v1.34.0", None, 'is provisioning ("ControlPlaneIsStable" preflight check failed)'),
         ("v1.34.1", "v1.34.0", 'is upgrading ("ControlPlaneIsStable" preflight check failed)'),
@@ -317,14 +317,14 @@ def add_plane(world: World, version: str, running: str | None) -> None:
         ("v1.38.0", "v1.38.0", 'than the ControlPlane version ("KubernetesVersionSkew" preflight check failed)'),
     ],
 )
-def test_machines_wait_for_the_control_plane(version: str, running: str | None, why: str) -> None:
+def test_machines_wait_for_the_control_plane(version: str, running: str | None, reason: str) -> None:
     world, machine_set = scene(1)
     add_plane(world, version, running)
 
     world.settle(SETS)
 
     assert names(world) == []
-    assert said(again(world, machine_set), "ScalingUp")[2].endswith(why)
+    assert reported(again(world, machine_set), "ScalingUp")[2].endswith(reason)
 
     skip = {"machineset.cluster.x-k8s.io/skip-preflight-checks": "All"}
     world.change(MACHINE_SET, again(world, machine_set), {"metadata": {"annotations": skip}})
@@ -343,13 +343,13 @@ def test_machines_come_when_the_control_plane_is_stable() -> None:
 
 def test_a_deleted_machine_set_takes_its_machines_along_first() -> None:
     world, machine_set, _ = settled(2)
-    world.outside.goes = False
+    world.outside.deletes_at_once = False
     world.remove(MACHINE_SET, machine_set)
     world.settle(SETS)
-    assert said(again(world, machine_set), "Deleting") == ("True", "Deleting", "Deleting 2 Machines")
+    assert reported(again(world, machine_set), "Deleting") == ("True", "Deleting", "Deleting 2 Machines")
     assert all(machine.metadata.deletion_timestamp for machine in world.list(MACHINE))
 
-    world.outside.goes = True
+    world.outside.deletes_at_once = True
     world.settle(SETS)
 
     assert world.list(MACHINE) == world.list(MACHINE_SET) == []
@@ -357,16 +357,16 @@ def test_a_deleted_machine_set_takes_its_machines_along_first() -> None:
 
 def test_a_machine_that_takes_long_to_go_is_named() -> None:
     world, machine_set, machines = settled(1)
-    world.outside.goes = False
+    world.outside.deletes_at_once = False
     world.change(MACHINE_SET, machine_set, {"spec": {"replicas": 0}})
     world.settle(SETS)
-    assert said(again(world, machine_set), "ScalingDown")[2] == "Scaling down from 1 to 0 replicas"
+    assert reported(again(world, machine_set), "ScalingDown")[2] == "Scaling down from 1 to 0 replicas"
 
     world.settle(SETS, horizon_s=1000)
 
     name = machines[0].metadata.name
     expected = f"Scaling down from 1 to 0 replicas\n* Machine {name} is in deletion since more than 15m"
-    assert said(again(world, machine_set), "ScalingDown")[2] == expected
+    assert reported(again(world, machine_set), "ScalingDown")[2] == expected
 
 
 def test_a_paused_machine_set_gets_no_write_but_its_condition() -> None:
@@ -376,17 +376,17 @@ def test_a_paused_machine_set_gets_no_write_but_its_condition() -> None:
         machine_set,
         {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": {"replicas": 5}},
     )
-    before = {machine.metadata.name: machine.metadata.resource_version for machine in machines}
+    previous = {machine.metadata.name: machine.metadata.resource_version for machine in machines}
 
     world.settle(SETS, horizon_s=60)
 
     after = {machine.metadata.name: machine.metadata.resource_version for machine in world.list(MACHINE)}
-    assert after == before
-    paused = said(again(world, machine_set), "Paused")
+    assert after == previous
+    paused = reported(again(world, machine_set), "Paused")
     assert paused == ("True", "Paused", "MachineSet has the cluster.x-k8s.io/paused annotation")
 
 
-def test_machines_are_spread_over_failure_domains_where_that_is_asked_for() -> None:
+def test_machines_are_spread_over_failure_domains_on_request() -> None:
     world = capi_world()
     cluster = add_cluster(world)
     domains = [{"name": name} for name in ("rack-1", "rack-2", "rack-3")]
@@ -419,7 +419,7 @@ def test_names_follow_a_naming_template() -> None:
         (MACHINE, "MachineCreationFailed"),
     ],
 )
-def test_what_cannot_be_made_is_told_until_it_can(kind: Kind[Any], reason: str) -> None:
+def test_a_failed_creation_is_reported_until_it_succeeds(kind: Kind[Any], reason: str) -> None:
     world, machine_set = scene(1)
     world.api.create_errors[kind.collection] = Invalid("admission webhook denied it")
     world.settle(SETS, horizon_s=30)
@@ -455,21 +455,21 @@ def test_no_machine_is_created_while_the_cluster_is_being_deleted() -> None:
     )
 
 
-def test_a_naming_template_that_gives_no_name_is_told() -> None:
+def test_a_naming_template_that_renders_no_name_is_reported() -> None:
     world, machine_set = scene(1, machineNaming={"template": "{{ .nothing }}-{{ .random }}"})
     world.settle(SETS, horizon_s=30)
     assert "spec.machineNaming.template" in scaling_up(world, machine_set).message
-    told = legacy(again(world, machine_set), "MachinesCreated")
-    assert told[:3] == ("False", "Error", "MachineCreationFailed")
+    condition_ = legacy(again(world, machine_set), "MachinesCreated")
+    assert condition_[:3] == ("False", "Error", "MachineCreationFailed")
 
 
 def legacy(machine_set: MachineSet, kind: str) -> tuple[str, str, str, str]:
-    found = find_legacy(legacy_conditions(machine_set), kind)
-    assert found is not None
-    return found.status, found.severity, found.reason, found.message
+    result = find_legacy(legacy_conditions(machine_set), kind)
+    assert result is not None
+    return result.status, result.severity, result.reason, result.message
 
 
 def scaling_up(world: World, machine_set: MachineSet) -> Condition:
-    found = find_condition(again(world, machine_set).status.conditions, "ScalingUp")
-    assert found is not None
-    return found
+    result = find_condition(again(world, machine_set).status.conditions, "ScalingUp")
+    assert result is not None
+    return result

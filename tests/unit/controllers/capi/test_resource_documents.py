@@ -1,4 +1,4 @@
-"""Manifests in ConfigMaps and Secrets: their order, their hash, and what is no manifest."""
+"""Manifests in ConfigMaps and Secrets: their order, their hash, and invalid manifests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def manifest(kind: str, name: str = "x") -> str:
     return f"apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n"
 
 
-def test_what_others_need_comes_first_and_the_rest_keeps_its_order() -> None:
+def test_dependencies_come_first_and_other_objects_keep_their_order() -> None:
     text = "---\n".join(manifest(kind) for kind in ("Deployment", "ConfigMap", "Service", "Namespace"))
 
-    found = documents([text.encode(), manifest("Namespace", "later").encode()])
+    result = documents([text.encode(), manifest("Namespace", "later").encode()])
 
-    assert [(o["kind"], o["metadata"]["name"]) for o in found] == [
+    assert [(o["kind"], o["metadata"]["name"]) for o in result] == [
         ("Namespace", "x"),
         ("ConfigMap", "x"),
         ("Deployment", "x"),
@@ -50,7 +50,7 @@ def test_a_resource_without_readable_data(kind: str, resource: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("text", ["{hunter2", "kind: Pod", "- - hunter2", "hunter2", "\t: hunter2"])
-def test_what_is_no_manifest_is_refused_without_being_quoted(text: str) -> None:
+def test_invalid_manifests_are_rejected_without_a_quote(text: str) -> None:
     with pytest.raises(DocumentsError) as caught:
         documents([text.encode()])
     assert "hunter2" not in str(caught.value)

@@ -69,11 +69,11 @@ ONE_LESS = limits(ROLLING_UPDATE, 3, 0, 1)
         pytest.param(ONE_MORE, new(5), [], {"new": 3}, id="scale down"),
         pytest.param(ONE_MORE, new(0), [old(3)], {"new": 1}, id="surge one"),
         pytest.param(ONE_MORE, new(1, 1, 0), [old(3)], {}, id="wait for the surged one"),
-        pytest.param(ONE_MORE, new(1), [old(3)], {"old": 2}, id="old goes when new is there"),
+        pytest.param(ONE_MORE, new(1), [old(3)], {"old": 2}, id="old shrinks when new is available"),
         pytest.param(ONE_MORE, new(1), [old(2, 3, 3)], {}, id="the old Machine still exists"),
         pytest.param(ONE_MORE, new(1), [old(2)], {"new": 2}, id="second surge"),
-        pytest.param(ONE_LESS, new(0), [old(3)], {"old": 2}, id="no spare host: first one goes"),
-        pytest.param(ONE_LESS, new(0), [old(2, 3, 3)], {}, id="no spare host: wait until it is gone"),
+        pytest.param(ONE_LESS, new(0), [old(3)], {"old": 2}, id="no spare host: first the old one shrinks"),
+        pytest.param(ONE_LESS, new(0), [old(2, 3, 3)], {}, id="no spare host: wait until it is deleted"),
         pytest.param(ONE_LESS, new(0), [old(2)], {"new": 1}, id="no spare host: then one comes"),
         pytest.param(ONE_LESS, new(1, 1, 0), [old(2)], {}, id="no spare host: wait until it is available"),
         pytest.param(ONE_MORE, new(1), [old(3, 3, 2)], {"old": 2}, id="deadlock of an unavailable old one"),
@@ -85,7 +85,7 @@ ONE_LESS = limits(ROLLING_UPDATE, 3, 0, 1)
             {"a": 0, "b": 0},
             id="oldest and unavailable first, within what may be missing",
         ),
-        pytest.param(ONE_MORE, new(3), [old(3)], {"old": 0}, id="all new are there"),
+        pytest.param(ONE_MORE, new(3), [old(3)], {"old": 0}, id="all new are available"),
     ],
 )
 def test_rolling_update(bounds: Limits, new_set: Count, old_sets: list[Count], plan: dict[str, int]) -> None:
@@ -98,7 +98,9 @@ def test_rolling_update(bounds: Limits, new_set: Count, old_sets: list[Count], p
         pytest.param(new(0), [old(3)], {}, id="nothing happens by itself"),
         pytest.param(new(0), [old(3, 2)], {"old": 2}, id="who deletes a Machine is not given the old one again"),
         pytest.param(new(0), [old(2)], {"new": 1}, id="but a new one"),
-        pytest.param(new(1), [old(2), old(2, name="older", day=1)], {"old": 0}, id="surplus goes, by age and name"),
+        pytest.param(
+            new(1), [old(2), old(2, name="older", day=1)], {"old": 0}, id="surplus is deleted, by age and name"
+        ),
     ],
 )
 def test_on_delete(new_set: Count, old_sets: list[Count], plan: dict[str, int]) -> None:
@@ -169,8 +171,8 @@ def test_no_rollout_breaks_its_limits(surge: int | str, unavailable: int | str) 
     for seed in range(60):
         dice = random.Random(seed)
         bounds = limits(ROLLING_UPDATE, dice.randint(1, 7), surge, unavailable)
-        before = dice.randint(0, bounds.replicas)
-        fleet = Fleet(bounds, dice, {"old": before, "older": bounds.replicas - before, "new": 0})
+        previous = dice.randint(0, bounds.replicas)
+        fleet = Fleet(bounds, dice, {"old": previous, "older": bounds.replicas - previous, "new": 0})
         for name in ("old", "older"):
             fleet.machines[name] = [True] * fleet.spec[name]
             fleet.report(name)

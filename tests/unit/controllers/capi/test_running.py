@@ -1,4 +1,4 @@
-"""The controllers under the real runtime: they declare what they read, and many changes are not many counts."""
+"""The controllers under the real runtime: they declare what they read, and gather changes before counting them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def _connection(_query: Connection) -> ConnectionState:
 
 
 class Site(MemoryApi):
-    """The API in memory with a provider, whose Machines come up as soon as they are there."""
+    """The API in memory with a provider, whose Machines come up as soon as they exist."""
 
     def __init__(self) -> None:
         super().__init__(clock=LoopClock())
@@ -89,8 +89,8 @@ class Site(MemoryApi):
         while True:
             for (namespace, name), body in list(self.objects[MACHINE.collection].items()):
                 if "deletionTimestamp" in body["metadata"]:
-                    gone = {"metadata": {"finalizers": None}}
-                    await client.merge_patch(MACHINE, namespace, name, body=gone)
+                    no_finalizers = {"metadata": {"finalizers": None}}
+                    await client.merge_patch(MACHINE, namespace, name, body=no_finalizers)
                     continue
                 for step in steps:
                     key = (name, body["metadata"]["uid"], step[-1])
@@ -116,9 +116,9 @@ class Site(MemoryApi):
         return workers.available_replicas if workers is not None else None
 
     def is_rolled_out(self, replicas: int, version: str) -> bool:
-        found = self.deployment().status
-        counts = (found.replicas, found.available_replicas, found.up_to_date_replicas)
-        running = [(one.version, one.replicas) for one in found.versions]
+        current = self.deployment().status
+        counts = (current.replicas, current.available_replicas, current.up_to_date_replicas)
+        running = [(item.version, item.replicas) for item in current.versions]
         return counts == (replicas,) * 3 and running == [(version, replicas)]
 
 
@@ -135,7 +135,7 @@ async def running(site: Site, *, lag_s: Any = None) -> AsyncIterator[None]:
     life.cancel()
 
 
-async def test_a_deployment_comes_up_is_upgraded_and_goes_under_lag() -> None:
+async def test_a_deployment_is_created_upgraded_and_deleted_under_lag() -> None:
     site = Site()
     await site.furnish(3)
     source = SeededRandomness(7)
@@ -153,18 +153,18 @@ async def test_a_deployment_comes_up_is_upgraded_and_goes_under_lag() -> None:
 
 
 def reconciles(controller: str) -> float:
-    found = metrics.reconcile_total.collect()
-    return sum(s.value for metric in found for s in metric.samples if s.labels.get("controller") == controller)
+    status = metrics.reconcile_total.collect()
+    return sum(s.value for metric in status for s in metric.samples if s.labels.get("controller") == controller)
 
 
 async def test_many_machines_are_counted_together() -> None:
     site, machines = Site(), 200
     await site.furnish(machines)
     names = (ClusterReconciler.name, MachineSetReconciler.name, MachineDeploymentReconciler.name)
-    before = {name: reconciles(name) for name in names}
+    earlier = {name: reconciles(name) for name in names}
     async with running(site):
         await until(lambda: site.is_rolled_out(machines, "v1.34.0"), timeout_s=300)
     for name in names:
-        assert reconciles(name) - before[name] < 30, name
+        assert reconciles(name) - earlier[name] < 30, name
     own = sum(site.patches[kind.collection] for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, CLUSTER))
     assert own < 50

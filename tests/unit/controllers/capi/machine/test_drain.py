@@ -1,4 +1,4 @@
-"""Which pods go when a node is drained, in which order, and what is told meanwhile."""
+"""Draining a node: the treatment and order of its pods, and the messages."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def test_which_machines_a_rule_concerns(machines: list[Any], concerned: bool) ->
     assert bool(rules) is concerned
 
 
-def test_what_cannot_be_judged_is_named_with_all_its_pods() -> None:
-    pods = (replace(POD, name="b", namespace="gone"), replace(POD, name="a", namespace="gone"), POD)
-    with pytest.raises(DrainError, match='Pods with error "Pod Namespace does not exist": gone/a, gone/b'):
+def test_the_error_about_undecided_treatments_names_all_pods() -> None:
+    pods = (replace(POD, name="b", namespace="lost"), replace(POD, name="a", namespace="lost"), POD)
+    with pytest.raises(DrainError, match='Pods with error "Pod Namespace does not exist": lost/a, lost/b'):
         treatments(PodsOfNode(pods, NAMESPACES), (), unreachable=False, now=NOW)
     with pytest.raises(DrainError, match=r'"odd" has unknown spec\.drain\.behavior: "Nap"'):
         treated(POD, rule("odd", "Nap"))
@@ -131,24 +131,24 @@ def order(number: int) -> Treatment:
 
 
 def test_only_pods_of_the_lowest_order_are_evicted() -> None:
-    found = plans.plan([(named("a"), order(5)), (named("b"), order(1)), (named("c"), order(1)), (named("d"), SKIP)])
-    assert [str(pod) for pod in found.evict] == ["shop/b", "shop/c"]
-    assert [str(pod) for pod in found.evict_later] == ["shop/a"]
-    assert [str(pod) for pod in found.skipped] == ["shop/d"]
-    assert not found.is_done
+    result = plans.plan([(named("a"), order(5)), (named("b"), order(1)), (named("c"), order(1)), (named("d"), SKIP)])
+    assert [str(pod) for pod in result.evict] == ["shop/b", "shop/c"]
+    assert [str(pod) for pod in result.evict_later] == ["shop/a"]
+    assert [str(pod) for pod in result.skipped] == ["shop/d"]
+    assert not result.is_done
 
 
 def test_a_pod_that_is_ending_holds_its_order() -> None:
-    found = plans.plan([(named("a", deletion=NOW), order(1)), (named("b"), order(2))])
-    assert not found.evict
-    assert [str(pod) for pod in found.ending] == ["shop/a"]
-    assert [str(pod) for pod in found.evict_later] == ["shop/b"]
+    result = plans.plan([(named("a", deletion=NOW), order(1)), (named("b"), order(2))])
+    assert not result.evict
+    assert [str(pod) for pod in result.ending] == ["shop/a"]
+    assert [str(pod) for pod in result.evict_later] == ["shop/b"]
 
 
 def test_waiting_for_the_end_has_order_zero() -> None:
-    found = plans.plan([(named("a"), WAIT), (named("b"), order(-1)), (named("c"), order(1))])
-    assert [str(pod) for pod in found.evict] == ["shop/b"]
-    assert [str(pod) for pod in found.await_end_later] == ["shop/a"]
+    result = plans.plan([(named("a"), WAIT), (named("b"), order(-1)), (named("c"), order(1))])
+    assert [str(pod) for pod in result.evict] == ["shop/b"]
+    assert [str(pod) for pod in result.await_end_later] == ["shop/a"]
     after = plans.plan([(named("a"), WAIT), (named("c"), order(1))])
     assert [str(pod) for pod in after.await_end] == ["shop/a"]
     assert not after.evict
@@ -159,16 +159,16 @@ def test_nothing_but_skipped_pods_is_the_end() -> None:
     assert plans.plan([]).is_done
 
 
-def refused(name: str, error: str) -> Outcome:
+def rejected(name: str, error: str) -> Outcome:
     return Outcome(f"u-{name}", NOW, error)
 
 
-def test_message_tells_who_is_waited_for_and_why() -> None:
+def test_message_names_the_pods_and_the_reasons() -> None:
     budget = (
         "Cannot evict pod as it would violate the pod's disruption budget."
         " The disruption budget web needs 2 healthy pods and has 2 currently"
     )
-    found = plans.plan(
+    result = plans.plan(
         [
             (named("e1", deletion=NOW), order(0)),
             *((named(f"p{number}"), order(0)) for number in range(1, 5)),
@@ -177,10 +177,10 @@ def test_message_tells_who_is_waited_for_and_why() -> None:
             (named("later"), order(3)),
         ]
     )
-    outcomes = [refused(f"p{number}", budget) for number in range(1, 5)]
-    outcomes.append(refused("q", NOT_REACHED))
-    told = plans.message(found, {one.uid: one for one in outcomes}, "2026-01-01T11:00:00Z")
-    assert told == "\n".join(
+    outcomes = [rejected(f"p{number}", budget) for number in range(1, 5)]
+    outcomes.append(rejected("q", NOT_REACHED))
+    text = plans.message(result, {outcome.uid: outcome for outcome in outcomes}, "2026-01-01T11:00:00Z")
+    assert text == "\n".join(
         (
             "Drain not completed yet (started at 2026-01-01T11:00:00Z):",
             "* Pod shop/e1: deletionTimestamp set, but still not removed from the Node",
@@ -194,17 +194,17 @@ def test_message_tells_who_is_waited_for_and_why() -> None:
 
 def test_message_names_five_failures_and_counts_the_others() -> None:
     pods = [named(f"p{number}") for number in range(8)]
-    found = plans.plan([(pod, order(0)) for pod in pods])
-    outcomes = {pod.uid: refused(pod.name, f"error {pod.name}") for pod in pods}
-    lines = plans.message(found, outcomes, "T").splitlines()
+    result = plans.plan([(pod, order(0)) for pod in pods])
+    outcomes = {pod.uid: rejected(pod.name, f"error {pod.name}") for pod in pods}
+    lines = plans.message(result, outcomes, "T").splitlines()
     assert len([line for line in lines if "failed to evict Pod, error" in line]) == 5
     assert lines[-1] == "* 3 Pods with other issues"
 
 
-def test_message_counts_pods_whose_eviction_was_taken_as_ending() -> None:
-    found = plans.plan([(named("a"), order(0)), (named("b"), WAIT), (named("c"), order(0))])
-    told = plans.message(found, {"u-a": Outcome("u-a", NOW)}, "T")
-    assert "* Pod shop/a: deletionTimestamp set, but still not removed from the Node" in told
-    assert "shop/c" not in told
+def test_message_counts_pods_with_accepted_evictions_as_ending() -> None:
+    result = plans.plan([(named("a"), order(0)), (named("b"), WAIT), (named("c"), order(0))])
+    text = plans.message(result, {"u-a": Outcome("u-a", NOW)}, "T")
+    assert "* Pod shop/a: deletionTimestamp set, but still not removed from the Node" in text
+    assert "shop/c" not in text
     later = plans.message(plans.plan([(named("a"), order(-1)), (named("b"), WAIT)]), {}, "T")
     assert later.endswith("waiting for the following Pods to complete without eviction: shop/b")

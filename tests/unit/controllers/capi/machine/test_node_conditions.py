@@ -12,9 +12,9 @@ PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def node(ready: str = "True", pressure: str = "False", *, message: str = "", left_out: str = "") -> NodeView:
-    found = [NodeCondition(type="Ready", status=ready, message=message, last_transition_time="2026-01-01T00:00:00Z")]
-    found += [NodeCondition(type=kind, status=pressure, message=message) for kind in PRESSURES]
-    return NodeView("n", conditions=tuple(one for one in found if one.type != left_out))
+    items = [NodeCondition(type="Ready", status=ready, message=message, last_transition_time="2026-01-01T00:00:00Z")]
+    items += [NodeCondition(type=kind, status=pressure, message=message) for kind in PRESSURES]
+    return NodeView("n", conditions=tuple(item for item in items if item.type != left_out))
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def node(ready: str = "True", pressure: str = "False", *, message: str = "", lef
     ],
 )  # fmt: skip
 def test_health(view: NodeView, status: str, reason: str, message: str) -> None:
-    found = health(view)
-    assert (found.status, found.reason, found.message) == (status, reason, message)
+    conditions = health(view)
+    assert (conditions.status, conditions.reason, conditions.message) == (status, reason, message)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_health(view: NodeView, status: str, reason: str, message: str) -> None:
     ],
 )
 def test_readiness(view: NodeView, status: str, reason: str, message: str) -> None:
-    found = readiness(view)
-    assert (found.status, found.reason, found.message) == (status, reason, message)
+    conditions = readiness(view)
+    assert (conditions.status, conditions.reason, conditions.message) == (status, reason, message)
 
 
 def test_readiness_keeps_the_nodes_own_transition_time() -> None:

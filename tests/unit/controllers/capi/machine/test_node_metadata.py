@@ -1,4 +1,4 @@
-"""What a Machine puts on its Node, and takes away again."""
+"""The labels, annotations and taints that a Machine sets on its Node, and removes."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ def test_which_labels_go_to_the_node(label: str, synced: bool) -> None:
 def test_further_labels_and_annotations_go_by_pattern() -> None:
     patterns = Synced((re.compile("^team$"),), (re.compile("^note"),))
     assert managed_labels(machine(labels={"team": "a", "teams": "b"}), patterns) == {"team": "a"}
-    found = managed_annotations(
+    result = managed_annotations(
         machine(annotations={"note/x": "1", "node.cluster.x-k8s.io/y": "2", "z": "3"}), patterns
     )
-    assert found.keys() >= {"note/x", "node.cluster.x-k8s.io/y"}
-    assert "z" not in found
+    assert result.keys() >= {"note/x", "node.cluster.x-k8s.io/y"}
+    assert "z" not in result
 
 
-def test_patterns_are_read_from_what_a_command_is_given() -> None:
-    found = read_synced(["^team$,rack", " "], ["note"])
-    assert [one.pattern for one in found.labels] == ["^team$", "rack"]
-    assert [one.pattern for one in found.annotations] == ["note"]
+def test_patterns_are_read_from_the_options_of_a_command() -> None:
+    result = read_synced(["^team$,rack", " "], ["note"])
+    assert [item.pattern for item in result.labels] == ["^team$", "rack"]
+    assert [entry.pattern for entry in result.annotations] == ["note"]
     with pytest.raises(PatternError, match="is not a valid regular expression"):
         read_synced(["("], [])
 
@@ -84,9 +84,9 @@ def test_annotations_name_cluster_machine_and_owner() -> None:
         "uid": "u",
         "controller": True,
     }
-    found = managed_annotations(machine(ownerReferences=[owner]))
-    assert found["cluster.x-k8s.io/owner-kind"] == "MachineSet"
-    assert found["cluster.x-k8s.io/owner-name"] == "s"
+    result = managed_annotations(machine(ownerReferences=[owner]))
+    assert result["cluster.x-k8s.io/owner-kind"] == "MachineSet"
+    assert result["cluster.x-k8s.io/owner-name"] == "s"
 
 
 def test_interruptible_is_a_label() -> None:
@@ -134,7 +134,7 @@ def test_first_sync_removes_the_uninitialized_taint() -> None:
     assert node.annotations == {LABELS_FROM: "a", ANNOTATIONS_FROM: "", TAINTS_FROM: ""}
 
 
-def test_what_the_machine_has_no_more_is_taken_away_and_nothing_else() -> None:
+def test_only_keys_that_the_machine_no_longer_has_are_removed() -> None:
     node = synced(
         NodeView("n", labels={"mine": "1"}, annotations={"hand": "made"}),
         labels={"a": "1", "b": "2"},
@@ -160,7 +160,7 @@ def taint(key: str, propagation: str = "Always", value: str = "", effect: str = 
 
 
 def keys(node: NodeView) -> list[str]:
-    return [one.key for one in node.taints]
+    return [item.key for item in node.taints]
 
 
 def test_lasting_taints_are_kept_in_step() -> None:
@@ -168,16 +168,16 @@ def test_lasting_taints_are_kept_in_step() -> None:
     assert node.annotations[TAINTS_FROM] == "a:NoSchedule,b:NoSchedule"
     assert keys(synced(replace(node, taints=()), taints=[taint("a"), taint("b")])) == ["a", "b"]
     node = synced(node, taints=[taint("b", value="new")])
-    assert [(one.key, one.value) for one in node.taints] == [("b", "new")]
+    assert [(item.key, item.value) for item in node.taints] == [("b", "new")]
     assert keys(synced(node)) == []
 
 
-def test_initial_taints_are_put_there_once() -> None:
+def test_initial_taints_are_set_once() -> None:
     initial = [taint("once", "OnInitialization"), taint("ever")]
     node = synced(NodeView("n"), taints=initial)
     assert keys(node) == ["once", "ever"]
     assert node.annotations[TAINTS_FROM] == "ever:NoSchedule"
-    without = replace(node, taints=tuple(one for one in node.taints if one.key != "once"))
+    without = replace(node, taints=tuple(item for item in node.taints if item.key != "once"))
     assert keys(synced(without, taints=initial)) == ["ever"]
 
 
@@ -191,15 +191,15 @@ def test_a_lasting_taint_that_becomes_initial_stays() -> None:
 def test_one_key_with_two_effects_is_two_taints() -> None:
     node = synced(NodeView("n"), taints=[taint("a"), taint("a", effect="NoExecute")])
     node = synced(node, taints=[taint("a", effect="NoExecute")])
-    assert [(one.key, one.effect) for one in node.taints] == [("a", "NoExecute")]
+    assert [(item.key, item.effect) for item in node.taints] == [("a", "NoExecute")]
 
 
-def test_outdated_revision_is_a_taint_that_comes_and_goes() -> None:
+def test_the_taint_of_an_outdated_revision_is_set_and_removed() -> None:
     node = synced(NodeView("n"), outdated=True)
     assert node.taints == (OUTDATED,)
     assert synced(node).taints == ()
 
 
-def test_what_is_in_step_is_not_written() -> None:
+def test_a_node_that_is_up_to_date_is_not_written() -> None:
     node = synced(NodeView("n"), labels={"a": "b"}, annotations=OWN, taints=[taint("t")])
     assert node_patch(node, {"a": "b"}, OWN, [taint("t")], outdated=False) is None

@@ -1,4 +1,4 @@
-"""Which volumes still hang on a node."""
+"""The volumes that are still attached to a node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOGS = VolumeView("pv-logs", "kubernetes.io/csi/disk.io^h2", "ops/logs")
 BARE = VolumeView("pv-bare")
 
 
-def test_what_the_node_says_and_what_attachments_say_are_taken_together() -> None:
+def test_volumes_in_the_nodes_status_and_in_attachments_are_combined() -> None:
     node = VolumesOfNode((DATA.attached_name,), ("pv-logs", "pv-bare"), (DATA, LOGS, BARE, VolumeView("pv-other")))
     assert attached(node, ignored_claims=()) == Attached(
         claims=("ops/logs", "shop/data"), volumes_without_claim=("pv-bare",)
@@ -21,16 +21,16 @@ def test_volumes_of_pods_that_stay_are_not_waited_for() -> None:
     assert attached(node, ignored_claims={"ops/logs"}).is_empty
 
 
-def test_what_matches_no_volume_is_waited_for() -> None:
+def test_attachments_without_a_volume_are_waited_for() -> None:
     node = VolumesOfNode(("kubernetes.io/nfs/x",), ("pv-gone",), (DATA,))
-    found = attached(node, ignored_claims=())
-    assert (found.names_without_volume, found.attachments_without_volume) == (("kubernetes.io/nfs/x",), ("pv-gone",))
+    result = attached(node, ignored_claims=())
+    assert (result.names_without_volume, result.attachments_without_volume) == (("kubernetes.io/nfs/x",), ("pv-gone",))
     assert attached(VolumesOfNode(), ignored_claims=()).is_empty
 
 
 def test_message() -> None:
-    found = Attached(("a/1", "a/2", "a/3", "a/4", "a/5", "a/6"), ("pv",), ("x",), ("y",))
-    assert message(found, "T") == "\n".join(
+    result = Attached(("a/1", "a/2", "a/3", "a/4", "a/5", "a/6"), ("pv",), ("x",), ("y",))
+    assert message(result, "T") == "\n".join(
         (
             "Waiting for Node volumes to be detached (started at T)",
             "* PersistentVolumeClaims: a/1, a/2, a/3, a/4, a/5, ... (1 more)",

@@ -85,16 +85,16 @@ def ago(**by: float) -> datetime:
 def test_time_for_a_node_to_come(
     subject: Machine, around: Cluster, startup_s: int | None, expected: str | timedelta | None
 ) -> None:
-    found = diagnose(Target(subject), around, checks(startup_s), NOW)
+    result = diagnose(Target(subject), around, checks(startup_s), NOW)
     if isinstance(expected, str):
-        assert (found.health, found.reason, found.causes) == (Health.UNHEALTHY, "NodeStartupTimeout", (expected,))
+        assert (result.health, result.reason, result.causes) == (Health.UNHEALTHY, "NodeStartupTimeout", (expected,))
     else:
-        assert found == Diagnosis(Health.NEITHER, check_in=expected)
+        assert result == Diagnosis(Health.NEITHER, check_in=expected)
 
 
 def test_a_node_that_joined_and_is_not_written_down_yet_is_no_late_one() -> None:
-    found = diagnose(Target(machine(READY), has_joined=True), cluster(), checks(), NOW)
-    assert found == Diagnosis(Health.NEITHER)
+    result = diagnose(Target(machine(READY), has_joined=True), cluster(), checks(), NOW)
+    assert result == Diagnosis(Health.NEITHER)
 
 
 def test_a_lost_connection_that_came_back_begins_the_time_anew() -> None:
@@ -113,25 +113,25 @@ def test_a_lost_connection_that_came_back_begins_the_time_anew() -> None:
         ("HostChecked", "DiskBroken", False, True),
     ],
 )
-def test_what_a_lost_connection_says_of_a_machine_makes_it_not_unhealthy(
+def test_a_lost_connection_does_not_turn_a_machine_unhealthy(
     kind: str, reason: str, is_seen: bool, unhealthy: bool
 ) -> None:
     subject = machine(READY, condition(kind, "Unknown", reason=reason), node="n")
     looked = checks(unhealthyMachineConditions=[{"type": kind, "status": "Unknown", "timeoutSeconds": 300}])
-    found = diagnose(Target(subject, NODE if is_seen else None, is_seen=is_seen), cluster(), looked, NOW)
-    assert (found.health is Health.UNHEALTHY) is unhealthy
+    result = diagnose(Target(subject, NODE if is_seen else None, is_seen=is_seen), cluster(), looked, NOW)
+    assert (result.health is Health.UNHEALTHY) is unhealthy
 
 
-def test_without_a_connection_a_machine_counts_as_it_was_last_told() -> None:
-    for said, health in (("True", Health.HEALTHY), ("False", Health.NEITHER)):
-        subject = machine(READY, condition("HealthCheckSucceeded", said), node="n")
+def test_without_a_connection_a_machine_keeps_its_last_reported_health() -> None:
+    for reported, health in (("True", Health.HEALTHY), ("False", Health.NEITHER)):
+        subject = machine(READY, condition("HealthCheckSucceeded", reported), node="n")
         assert diagnose(Target(subject, is_seen=False), cluster(), NODE_CHECKS, NOW) == Diagnosis(health)
     assert diagnose(Target(machine(READY), is_seen=False), cluster(), checks(), NOW) == Diagnosis(Health.NEITHER)
 
 
 def test_a_node_that_was_deleted() -> None:
-    found = diagnose(Target(machine(READY, node="n")), cluster(), checks(), NOW)
-    assert (found.health, found.reason, found.causes) == (
+    result = diagnose(Target(machine(READY, node="n")), cluster(), checks(), NOW)
+    assert (result.health, result.reason, result.causes) == (
         Health.UNHEALTHY, "NodeDeleted", ("Node n has been deleted",)
     )  # fmt: skip
 
@@ -180,9 +180,9 @@ def test_conditions_of_machines_come_first_and_causes_are_joined() -> None:
     both = msgspec.structs.replace(NODE_CHECKS, unhealthy_machine_conditions=checks(
         unhealthyMachineConditions=of_machine).unhealthy_machine_conditions)  # fmt: skip
     subject = machine(READY, condition("EtcdMemberHealthy", "False", reason="Gone"), node="n")
-    found = diagnose(Target(subject, on_node("Unknown", LONG_AGO)), cluster(), both, NOW)
-    assert found.reason == "UnhealthyMachine"
-    assert message(found.causes) == "\n".join(
+    result = diagnose(Target(subject, on_node("Unknown", LONG_AGO)), cluster(), both, NOW)
+    assert result.reason == "UnhealthyMachine"
+    assert message(result.causes) == "\n".join(
         (
             "Health check failed:",
             "  * Condition EtcdMemberHealthy on Machine is reporting status False with reason Gone for more than 1m0s",
@@ -191,12 +191,12 @@ def test_conditions_of_machines_come_first_and_causes_are_joined() -> None:
     )
 
 
-def test_the_annotation_goes_before_everything() -> None:
+def test_the_annotation_takes_precedence() -> None:
     marked = machine(annotations={"cluster.x-k8s.io/remediate-machine": ""})
     not_begun = CLUSTER.decode(b'{"metadata":{"name":"c"},"spec":{}}')
-    found = diagnose(Target(marked), not_begun, checks(), NOW)
-    assert (found.health, found.reason) == (Health.UNHEALTHY, "HasRemediateAnnotation")
-    assert message(found.causes) == (
+    result = diagnose(Target(marked), not_begun, checks(), NOW)
+    assert (result.health, result.reason) == (Health.UNHEALTHY, "HasRemediateAnnotation")
+    assert message(result.causes) == (
         "Health check failed: marked for remediation via cluster.x-k8s.io/remediate-machine annotation"
     )
 
@@ -208,18 +208,18 @@ def test_nobody_is_judged_before_the_cluster_is_up(missing: str, of_control_plan
     around = msgspec.structs.replace(
         cluster(),
         status=msgspec.structs.replace(
-            cluster().status, conditions=[one for one in cluster().status.conditions if one.type != missing]
+            cluster().status, conditions=[item for item in cluster().status.conditions if item.type != missing]
         ),
     )
-    found = diagnose(Target(machine(READY, labels=labels)), around, checks(), NOW)
+    result = diagnose(Target(machine(READY, labels=labels)), around, checks(), NOW)
     judged = of_control_plane and missing == "ControlPlaneInitialized"
-    assert found.health is (Health.UNHEALTHY if judged else Health.NEITHER)
+    assert result.health is (Health.UNHEALTHY if judged else Health.NEITHER)
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0s"), (30, "30s"), (90, "1m30s"), (600, "10m0s"), (3600, "1h0m0s"), (3661, "1h1m1s")]
 )
-def test_durations_are_told_as_go_does(seconds: int, text: str) -> None:
+def test_durations_are_formatted_as_in_go(seconds: int, text: str) -> None:
     assert duration(timedelta(seconds=seconds)) == text
 
 
@@ -243,11 +243,11 @@ def test_durations_are_told_as_go_does(seconds: int, text: str) -> None:
 )
 def test_limits(trigger: dict[str, Any], total: int, healthy: int, allowed: bool, more: int) -> None:
     limits = msgspec.convert(trigger, MachineHealthCheckRemediationTriggerIf)
-    found = allowance(limits, total=total, healthy=healthy, reported=total - healthy)
-    assert (found.allowed, found.more) == (allowed, more)
+    result = allowance(limits, total=total, healthy=healthy, reported=total - healthy)
+    assert (result.allowed, result.more) == (allowed, more)
 
 
-def test_refusals_say_the_numbers() -> None:
+def test_the_message_about_a_limit_has_the_numbers() -> None:
     most = msgspec.convert({"unhealthyLessThanOrEqualTo": "40%"}, MachineHealthCheckRemediationTriggerIf)
     assert allowance(most, total=4, healthy=2, reported=1).message == (
         "Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy"
@@ -264,11 +264,11 @@ FAILED = {**condition("BootstrapSucceeded", "False", since=NOW), "message": "kub
 
 
 def test_a_reported_failure_of_the_bootstrap_is_not_waited_for() -> None:
-    found = diagnose(Target(machine(FAILED)), cluster(), checks(), NOW)
-    assert found == Diagnosis(Health.UNHEALTHY, "BootstrapFailed", ("Bootstrap failed: kubeadm join failed",))
+    result = diagnose(Target(machine(FAILED)), cluster(), checks(), NOW)
+    assert result == Diagnosis(Health.UNHEALTHY, "BootstrapFailed", ("Bootstrap failed: kubeadm join failed",))
 
 
-def test_the_first_machine_of_a_control_plane_is_judged_before_there_is_a_cluster() -> None:
+def test_the_first_machine_of_a_control_plane_is_checked_before_the_cluster_is_initialized() -> None:
     conditions = [condition("InfrastructureReady")]
     body = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {}, "status": {"conditions": conditions}}
     around = CLUSTER.decode(msgspec.json.encode(body))
@@ -278,5 +278,5 @@ def test_the_first_machine_of_a_control_plane_is_judged_before_there_is_a_cluste
 
 
 @pytest.mark.parametrize("target", [Target(machine(FAILED, node="n"), NODE), Target(machine(FAILED), has_joined=True)])
-def test_where_there_is_a_node_its_checks_decide(target: Target) -> None:
+def test_the_checks_of_a_node_decide_if_it_exists(target: Target) -> None:
     assert diagnose(target, cluster(), checks(), NOW).health is not Health.UNHEALTHY

@@ -40,9 +40,9 @@ class Nodes:
     connected: bool = True
     restored: datetime | None = None
     unseen: set[str] = field(default_factory=set)
-    """Those that came after all of them were read."""
+    """Nodes that joined after the list was read."""
     unanswered: set[str] = field(default_factory=set)
-    """Those of which the cluster says nothing just now."""
+    """Nodes whose query is not answered."""
 
 
 def all_nodes(world: World, _query: AllNodes) -> tuple[NodeView, ...]:
@@ -107,44 +107,47 @@ def lose(world: World, *names: str) -> None:
 
 def settle(world: World, horizon_s: float = 0.0) -> MachineHealthCheck:
     world.facts.clear()
-    # a cluster that does not answer is asked again every second
+    # a cluster that does not answer is queried again every second
     world.settle(MachineHealthCheckReconciler(), horizon_s=horizon_s, max_rounds=200 + 3 * int(horizon_s))
     return world.require(MACHINE_HEALTH_CHECK, "ns", "mhc")
 
 
-def told(world: World, kind: str, name: str = "m0") -> tuple[str, str, str] | None:
-    found = find_condition(world.require(MACHINE, "ns", name).status.conditions, kind)
-    return None if found is None else (found.status, found.reason, found.message)
+def reported(world: World, kind: str, name: str = "m0") -> tuple[str, str, str] | None:
+    result = find_condition(world.require(MACHINE, "ns", name).status.conditions, kind)
+    return None if result is None else (result.status, result.reason, result.message)
 
 
 def older(obj: Machine | MachineHealthCheck) -> Sequence[tuple[str, str, str, str]]:
     deprecated = obj.status.deprecated
     assert deprecated is not None
     assert deprecated.v1beta1 is not None
-    return [(one.type, one.status, one.severity, one.reason) for one in deprecated.v1beta1.conditions]
+    return [
+        (condition.type, condition.status, condition.severity, condition.reason)
+        for condition in deprecated.v1beta1.conditions
+    ]
 
 
-def test_a_node_that_came_after_all_were_read_is_not_gone() -> None:
+def test_a_node_that_joined_after_the_list_does_not_count_as_deleted() -> None:
     world = world_with(3)
     world.outside.unseen = {"m0"}
     check = settle(world)
     assert check.status.current_healthy == 3
-    assert told(world, "HealthCheckSucceeded", "m0") == told(world, "HealthCheckSucceeded", "m1")
+    assert reported(world, "HealthCheckSucceeded", "m0") == reported(world, "HealthCheckSucceeded", "m1")
     del world.outside.views["m0"]
     settle(world)
-    found = told(world, "HealthCheckSucceeded", "m0")
-    assert found is not None
-    assert found[:2] == ("False", "NodeDeleted")
+    result = reported(world, "HealthCheckSucceeded", "m0")
+    assert result is not None
+    assert result[:2] == ("False", "NodeDeleted")
 
 
-def test_the_first_node_is_not_gone_before_anybody_asked_for_it() -> None:
+def test_the_first_node_does_not_count_as_deleted_before_a_query() -> None:
     world = world_with(0)
     add_machine(world, "m0", labels={"cluster.x-k8s.io/control-plane": ""})
     cluster = world.require(CLUSTER, "ns", "c")
     world.set_status(CLUSTER, cluster, {"conditions": [since("InfrastructureReady")]})
     check = settle(world)
-    assert told(world, "HealthCheckSucceeded") is None
-    assert told(world, "OwnerRemediated") is None
+    assert reported(world, "HealthCheckSucceeded") is None
+    assert reported(world, "OwnerRemediated") is None
     assert check.status.current_healthy == 0
 
 
@@ -156,8 +159,8 @@ def test_healthy_machines_are_marked_and_counted() -> None:
     assert (status.expected_machines, status.current_healthy, status.remediations_allowed) == (3, 3, 3)
     assert status.targets == ["m0", "m1", "m2"]
     assert status.observed_generation == check.metadata.generation
-    assert told(world, "HealthCheckSucceeded") == ("True", "HealthCheckSucceeded", "")
-    assert told(world, "HealthCheckSucceeded", "other") is None
+    assert reported(world, "HealthCheckSucceeded") == ("True", "HealthCheckSucceeded", "")
+    assert reported(world, "HealthCheckSucceeded", "other") is None
     assert [(owner.kind, owner.name) for owner in check.metadata.owner_references] == [("Cluster", "c")]
     assert check.metadata.labels == {"cluster.x-k8s.io/cluster-name": "c"}
     allowed = find_condition(status.conditions, "RemediationAllowed")
@@ -173,15 +176,15 @@ def test_an_unhealthy_machine_is_handed_to_its_owner() -> None:
     lose(world, "m0")
     check = settle(world)
     cause = "Condition Ready on Node is reporting status Unknown with reason Lost for more than 5m0s"
-    assert told(world, "HealthCheckSucceeded") == ("False", "UnhealthyNode", f"Health check failed:\n  * {cause}")
-    assert told(world, "OwnerRemediated") == ("False", "WaitingForRemediation", "Waiting for remediation")
+    assert reported(world, "HealthCheckSucceeded") == ("False", "UnhealthyNode", f"Health check failed:\n  * {cause}")
+    assert reported(world, "OwnerRemediated") == ("False", "WaitingForRemediation", "Waiting for remediation")
     assert older(world.require(MACHINE, "ns", "m0")) == [
         ("HealthCheckSucceeded", "False", "Warning", "UnhealthyNode"),
         ("OwnerRemediated", "False", "Warning", "WaitingForRemediation"),
     ]
     assert check.status.current_healthy == 2
     assert [event.reason for event in world.emitted] == ["MachineMarkedUnhealthy"]
-    assert told(world, "OwnerRemediated", "m1") is None
+    assert reported(world, "OwnerRemediated", "m1") is None
 
 
 def test_a_remediation_under_way_is_not_started_again() -> None:
@@ -192,9 +195,9 @@ def test_a_remediation_under_way_is_not_started_again() -> None:
     running = {**since("OwnerRemediated", "False"), "reason": "Remediating"}
     world.set_status(MACHINE, machine, {"conditions": [since("InfrastructureReady"), running]})
     settle(world)
-    found = told(world, "OwnerRemediated")
-    assert found is not None
-    assert found[1] == "Remediating"
+    result = reported(world, "OwnerRemediated")
+    assert result is not None
+    assert result[1] == "Remediating"
 
 
 def test_a_machine_that_recovers_is_well_again() -> None:
@@ -203,7 +206,7 @@ def test_a_machine_that_recovers_is_well_again() -> None:
     settle(world)
     world.outside.views["m0"] = NodeView("m0", conditions=NODE_FINE)
     settle(world)
-    assert told(world, "HealthCheckSucceeded") == ("True", "HealthCheckSucceeded", "")
+    assert reported(world, "HealthCheckSucceeded") == ("True", "HealthCheckSucceeded", "")
 
 
 def test_too_many_are_marked_but_not_remediated() -> None:
@@ -214,12 +217,12 @@ def test_too_many_are_marked_but_not_remediated() -> None:
         "Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy"
         " (total: 4, unhealthy: 2, maxUnhealthy: 40%)"
     )
-    found = find_condition(check.status.conditions, "RemediationAllowed")
-    assert found is not None
-    assert (found.status, found.reason, found.message) == ("False", "TooManyUnhealthy", message)
+    result = find_condition(check.status.conditions, "RemediationAllowed")
+    assert result is not None
+    assert (result.status, result.reason, result.message) == ("False", "TooManyUnhealthy", message)
     assert ("RemediationAllowed", "False", "Warning", "TooManyUnhealthy") in older(check)
-    assert told(world, "HealthCheckSucceeded") is not None
-    assert told(world, "OwnerRemediated") is None
+    assert reported(world, "HealthCheckSucceeded") is not None
+    assert reported(world, "OwnerRemediated") is None
     assert check.status.remediations_allowed == 0
     restricted = [event for event in world.emitted if event.reason == "RemediationRestricted"]
     assert [event.message for event in restricted] == [message]
@@ -232,25 +235,25 @@ def test_machines_that_may_become_unhealthy_count_against_the_limit() -> None:
     world.outside.views["m1"] = NodeView("m1", conditions=(late,))
     check = settle(world)
     assert check.status.current_healthy == 1
-    assert told(world, "OwnerRemediated") is None
+    assert reported(world, "OwnerRemediated") is None
     settle(world, horizon_s=400)
-    assert told(world, "HealthCheckSucceeded", "m1") is not None
+    assert reported(world, "HealthCheckSucceeded", "m1") is not None
 
 
-def test_a_node_that_never_comes_is_found_by_time() -> None:
+def test_a_node_that_never_joins_times_out() -> None:
     world = world_with(1, spec={"checks": {"nodeStartupTimeoutSeconds": 600}})
     machine = world.require(MACHINE, "ns", "m0")
     fresh = {**since("InfrastructureReady"), "lastTransitionTime": "2026-01-01T00:00:00Z"}
     world.set_status(MACHINE, machine, {"nodeRef": None, "conditions": [fresh]})
     settle(world)
-    assert told(world, "HealthCheckSucceeded") is None
+    assert reported(world, "HealthCheckSucceeded") is None
     settle(world, horizon_s=605)
-    found = told(world, "HealthCheckSucceeded")
-    assert found is not None
-    assert found[1:] == ("NodeStartupTimeout", "Health check failed:\n  * Node failed to report startup in 10m0s")
+    result = reported(world, "HealthCheckSucceeded")
+    assert result is not None
+    assert result[1:] == ("NodeStartupTimeout", "Health check failed:\n  * Node failed to report startup in 10m0s")
 
 
-def test_a_cluster_that_does_not_answer_makes_no_machine_unhealthy() -> None:
+def test_a_cluster_that_does_not_answer_leaves_machines_healthy() -> None:
     world = world_with(2)
     settle(world)
     lose(world, "m0")
@@ -260,7 +263,7 @@ def test_a_cluster_that_does_not_answer_makes_no_machine_unhealthy() -> None:
     assert world.api.version == version
 
 
-def test_without_a_connection_goes_on_what_needs_no_node() -> None:
+def test_checks_that_need_no_node_continue_without_a_connection() -> None:
     waiting = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 600}
     world = world_with(4, spec={
         "checks": {"unhealthyNodeConditions": LOST, "unhealthyMachineConditions": [waiting]},
@@ -272,23 +275,23 @@ def test_without_a_connection_goes_on_what_needs_no_node() -> None:
     marked = world.require(MACHINE, "ns", "m0")
     world.change(MACHINE, marked, {"metadata": {"annotations": {"cluster.x-k8s.io/remediate-machine": ""}}})
     broken = world.require(MACHINE, "ns", "m1")
-    kept = [one for one in conditions_of(broken) if one["type"] == "HealthCheckSucceeded"]
+    kept = [item for item in conditions_of(broken) if item["type"] == "HealthCheckSucceeded"]
     just = {**since("InfrastructureReady", "False"), "lastTransitionTime": "2026-01-01T00:00:00Z"}
     world.set_status(MACHINE, broken, {"nodeRef": {"name": "m1"}, "conditions": [*kept, just]})
     check = settle(world)
-    found = told(world, "HealthCheckSucceeded", "m0")
-    assert found is not None
-    assert found[:2] == ("False", "HasRemediateAnnotation")
-    assert told(world, "OwnerRemediated", "m0") is not None
-    assert told(world, "HealthCheckSucceeded", "m1") == ("True", "HealthCheckSucceeded", "")
+    result = reported(world, "HealthCheckSucceeded", "m0")
+    assert result is not None
+    assert result[:2] == ("False", "HasRemediateAnnotation")
+    assert reported(world, "OwnerRemediated", "m0") is not None
+    assert reported(world, "HealthCheckSucceeded", "m1") == ("True", "HealthCheckSucceeded", "")
     check = settle(world, horizon_s=605)
-    found = told(world, "HealthCheckSucceeded", "m1")
-    assert found is not None
-    assert found[:2] == ("False", "UnhealthyMachine")
-    assert told(world, "OwnerRemediated", "m1") is not None
+    result = reported(world, "HealthCheckSucceeded", "m1")
+    assert result is not None
+    assert result[:2] == ("False", "UnhealthyMachine")
+    assert reported(world, "OwnerRemediated", "m1") is not None
     for name in ("m2", "m3"):
-        assert told(world, "HealthCheckSucceeded", name) == ("True", "HealthCheckSucceeded", "")
-        assert told(world, "OwnerRemediated", name) is None
+        assert reported(world, "HealthCheckSucceeded", name) == ("True", "HealthCheckSucceeded", "")
+        assert reported(world, "OwnerRemediated", name) is None
     assert (check.status.expected_machines, check.status.current_healthy) == (4, 2)
 
 
@@ -298,27 +301,27 @@ def test_a_node_that_cannot_be_seen_is_waited_for_and_its_time_begins_anew_with_
     world.set_status(MACHINE, machine, {"nodeRef": None, "conditions": [since("InfrastructureReady")]})
     world.outside.connected = False
     settle(world, horizon_s=900)
-    assert told(world, "HealthCheckSucceeded") is None
+    assert reported(world, "HealthCheckSucceeded") is None
     world.outside.connected, world.outside.restored = True, world.clock.now()
     settle(world, horizon_s=590)
-    assert told(world, "HealthCheckSucceeded") is None
+    assert reported(world, "HealthCheckSucceeded") is None
     settle(world, horizon_s=605)
-    found = told(world, "HealthCheckSucceeded")
-    assert found is not None
-    assert found[1] == "NodeStartupTimeout"
+    result = reported(world, "HealthCheckSucceeded")
+    assert result is not None
+    assert result[1] == "NodeStartupTimeout"
 
 
-def test_a_node_of_one_machine_that_cannot_be_asked_for_leaves_the_others_judged() -> None:
+def test_a_failed_query_for_one_node_does_not_affect_other_machines() -> None:
     world = world_with(3)
     settle(world)
     lose(world, "m1")
     del world.outside.views["m0"]
     world.outside.unanswered = {"m0"}
     settle(world)
-    assert told(world, "HealthCheckSucceeded", "m0") == ("True", "HealthCheckSucceeded", "")
-    found = told(world, "HealthCheckSucceeded", "m1")
-    assert found is not None
-    assert found[1] == "UnhealthyNode"
+    assert reported(world, "HealthCheckSucceeded", "m0") == ("True", "HealthCheckSucceeded", "")
+    result = reported(world, "HealthCheckSucceeded", "m1")
+    assert result is not None
+    assert result[1] == "UnhealthyNode"
 
 
 def conditions_of(machine: Machine) -> list[Fields]:
@@ -332,16 +335,16 @@ def test_paused_and_skipped_machines_are_no_targets() -> None:
     lose(world, "p", "s")
     check = settle(world)
     assert check.status.targets == ["m0"]
-    assert told(world, "HealthCheckSucceeded", "p") is None
+    assert reported(world, "HealthCheckSucceeded", "p") is None
 
 
 def test_a_paused_cluster_pauses_the_check() -> None:
     world = world_with(1, cluster={"paused": True})
     lose(world, "m0")
     check = settle(world)
-    assert [(one.type, one.status) for one in check.status.conditions] == [("Paused", "True")]
+    assert [(condition.type, condition.status) for condition in check.status.conditions] == [("Paused", "True")]
     assert check.metadata.owner_references == []
-    assert told(world, "HealthCheckSucceeded") is None
+    assert reported(world, "HealthCheckSucceeded") is None
 
 
 def external(world: World) -> None:
@@ -362,9 +365,9 @@ def test_somebody_else_remediates_by_a_template() -> None:
         owners = [(owner.kind, owner.name, owner.controller) for owner in request.metadata.owner_references]
         assert owners == [("Machine", name, None)]
         assert request.metadata.labels == {"x": "y", "cluster.x-k8s.io/cluster-name": "c"}
-        assert told(world, "ExternallyRemediated", name) == ("False", "WaitingForRemediation", "")
-        assert told(world, "OwnerRemediated", name) is None
-    assert told(world, "HealthCheckSucceeded", "m2") == ("True", "HealthCheckSucceeded", "")
+        assert reported(world, "ExternallyRemediated", name) == ("False", "WaitingForRemediation", "")
+        assert reported(world, "OwnerRemediated", name) is None
+    assert reported(world, "HealthCheckSucceeded", "m2") == ("True", "HealthCheckSucceeded", "")
     world.outside.views["m0"] = NodeView("m0", conditions=NODE_FINE)
     settle(world)
     assert world.get(REBOOT, "ns", "m0") is None
@@ -377,7 +380,7 @@ def test_a_missing_template_is_named() -> None:
     })  # fmt: skip
     lose(world, "m0")
     check = settle(world)
-    assert told(world, "ExternallyRemediated") == (
+    assert reported(world, "ExternallyRemediated") == (
         "False",
         "RemediationTemplateNotFound",
         "Error retrieving remediation template RebootTemplate ns/r does not exist",

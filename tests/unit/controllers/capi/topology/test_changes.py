@@ -1,4 +1,4 @@
-"""Whether applying an intent would change an object."""
+"""The part of an object that applying an intent would change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def obj(**spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("live", "wanted", "is_covered"),
+    ("live", "desired", "is_covered"),
     [
         ({"a": 1, "b": 2}, {"a": 1}, True),
         ({"a": 1}, {"a": 1, "b": 2}, False),
@@ -38,12 +38,12 @@ def obj(**spec: Any) -> dict[str, Any]:
         ({"a": "10m0s"}, {"a": "x"}, False),
     ],
 )
-def test_what_is_wanted_is_there(live: Any, wanted: Any, *, is_covered: bool) -> None:
-    assert covers(live, wanted) is is_covered
+def test_an_object_covers_the_desired_content(live: Any, desired: Any, *, is_covered: bool) -> None:
+    assert covers(live, desired) is is_covered
 
 
 @pytest.mark.parametrize(
-    ("live", "wanted", "found", "of_template"),
+    ("live", "desired", "expected", "of_template"),
     [
         (obj(a=1), obj(a=1), Change.NONE, Change.NONE),
         (obj(a=1), obj(a=2), Change.SPEC, Change.SPEC),
@@ -53,28 +53,30 @@ def test_what_is_wanted_is_there(live: Any, wanted: Any, *, is_covered: bool) ->
         (obj(a=1), {**obj(a=1), "kind": "U"}, Change.SPEC, Change.SPEC),
     ],
 )
-def test_changes_of_what_was_applied(
-    live: dict[str, Any], wanted: dict[str, Any], found: Change, of_template: Change
+def test_changes_of_applied_content(
+    live: dict[str, Any], desired: dict[str, Any], expected: Change, of_template: Change
 ) -> None:
-    assert change(intent(live), intent(wanted)) is found
-    assert change(intent(live), intent(wanted), is_template=True) is of_template
+    assert change(intent(live), intent(desired)) is expected
+    assert change(intent(live), intent(desired), is_template=True) is of_template
 
 
-def test_what_others_changed_is_put_right_but_never_replaces_a_template() -> None:
+def test_changes_of_other_writers_are_corrected_but_never_replace_a_template() -> None:
     live = put(intent(obj(a=1, b=1)), 2, ("spec", "a"))
     assert change(live, intent(obj(a=1, b=1))) is Change.SPEC
     assert change(live, intent(obj(a=1, b=1)), is_template=True) is Change.NONE
 
 
 @pytest.mark.parametrize(
-    ("live", "found"),
+    ("live", "expected"),
     [(obj(a=1, filled=2), Change.METADATA), (obj(a=2), Change.SPEC)],
 )
-def test_a_template_that_others_applied_is_taken_over_if_it_has_everything(live: dict[str, Any], found: Change) -> None:
-    assert change(live, intent(obj(a=1)), is_template=True) is found
+def test_a_template_that_others_applied_is_taken_over_if_it_has_everything(
+    live: dict[str, Any], expected: Change
+) -> None:
+    assert change(live, intent(obj(a=1)), is_template=True) is expected
 
 
 def test_zero_endpoints_are_nobodys_opinion() -> None:
-    found = intent(obj(controlPlaneEndpoint={"host": "", "port": 0}, a=1))
-    assert found["spec"] == {"controlPlaneEndpoint": {}, "a": 1}
-    assert ANNOTATION_APPLIED in found["metadata"]["annotations"]
+    expected = intent(obj(controlPlaneEndpoint={"host": "", "port": 0}, a=1))
+    assert expected["spec"] == {"controlPlaneEndpoint": {}, "a": 1}
+    assert ANNOTATION_APPLIED in expected["metadata"]["annotations"]

@@ -1,4 +1,4 @@
-"""ClusterClasses that are refused."""
+"""Validation of ClusterClasses."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def class_of(**spec: Any) -> dict[str, Any]:
 def patched(selector: dict[str, Any] | None = None, **operation: Any) -> dict[str, Any]:
     """The class with one patch."""
     held = {"op": "add", "path": "/spec/a", "value": 1, **operation}
-    made = {name: value for name, value in held.items() if value is not None}
-    definition = {"selector": {**SELECTOR, **(selector or {})}, "jsonPatches": [made]}
+    spec_ = {name: value for name, value in held.items() if value is not None}
+    definition = {"selector": {**SELECTOR, **(selector or {})}, "jsonPatches": [spec_]}
     return class_of(patches=[{"name": "p", "definitions": [definition]}])
 
 
@@ -66,18 +66,20 @@ def patched(selector: dict[str, Any] | None = None, **operation: Any) -> dict[st
         ),
     ],
 )
-def test_what_is_refused(class_: dict[str, Any], path: str, problem: str) -> None:
-    found = [one for one in validate(class_, None) if one.path.endswith(path) and problem in one.message]
-    assert found, [str(one) for one in validate(class_, None)]
+def test_invalid_classes_are_rejected(class_: dict[str, Any], path: str, problem: str) -> None:
+    problems = [item for item in validate(class_, None) if item.path.endswith(path) and problem in item.message]
+    assert problems, [str(entry) for entry in validate(class_, None)]
 
 
 def test_kinds_stay() -> None:
     changed = copy.deepcopy(class_of())
     changed["spec"]["workers"]["machineDeployments"][0]["infrastructure"] = reference(PLANE_TEMPLATE, "x")
-    assert {one.path.rpartition(".")[2] for one in validate(changed, class_of())} == {"apiVersion", "kind"}
+    assert {problem.path.rpartition(".")[2] for problem in validate(changed, class_of())} == {"apiVersion", "kind"}
 
 
 def test_upstreams_quick_start_is_accepted() -> None:
     path = manifest("cluster-api/clusterclass-quick-start.yaml")
-    [class_] = [one for one in documents(path, {"NAMESPACE": NAMESPACE}) if one["kind"] == "ClusterClass"]
+    [class_] = [
+        document for document in documents(path, {"NAMESPACE": NAMESPACE}) if document["kind"] == "ClusterClass"
+    ]
     assert validate(class_, class_) == []

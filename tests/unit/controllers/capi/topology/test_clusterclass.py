@@ -1,4 +1,4 @@
-"""A ClusterClass becomes ready: templates are owned, variables told, references compared with definitions."""
+"""A ClusterClass becomes ready: templates are owned, variables published, references compared with definitions."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ EXTERNAL = {"name": "theirs", "external": {"generatePatchesExtension": "patches.
 
 
 def settled(*objects: dict[str, Any]) -> World:
-    made = world(*objects)
-    made.settle(CLASSES)
-    assert not made.errors
-    return made
+    env = world(*objects)
+    env.settle(CLASSES)
+    assert not env.errors
+    return env
 
 
-def found(made: World) -> ClusterClass:
-    [class_] = made.list(CLUSTER_CLASS)
+def stored_class(env: World) -> ClusterClass:
+    [class_] = env.list(CLUSTER_CLASS)
     return class_
 
 
-def condition(made: World, name: str) -> tuple[str, str, str]:
-    one = find_condition(found(made).status.conditions, name)
-    assert one is not None
-    return one.status, one.reason, one.message
+def condition(env: World, name: str) -> tuple[str, str, str]:
+    stored = find_condition(stored_class(env).status.conditions, name)
+    assert stored is not None
+    return stored.status, stored.reason, stored.message
 
 
-def test_a_class_is_ready_when_its_templates_are_there() -> None:
-    made = settled(*small_class(variables=[VARIABLE]))
-    class_ = found(made)
-    assert condition(made, "VariablesReady")[:2] == ("True", "VariablesReady")
-    assert condition(made, "RefVersionsUpToDate")[:2] == ("True", "RefVersionsUpToDate")
-    assert condition(made, "Paused")[:2] == ("False", "NotPaused")
+def test_a_class_is_ready_when_its_templates_exist() -> None:
+    env = settled(*small_class(variables=[VARIABLE]))
+    class_ = stored_class(env)
+    assert condition(env, "VariablesReady")[:2] == ("True", "VariablesReady")
+    assert condition(env, "RefVersionsUpToDate")[:2] == ("True", "RefVersionsUpToDate")
+    assert condition(env, "Paused")[:2] == ("False", "NotPaused")
     assert class_.status.observed_generation == class_.metadata.generation
     for name in ("VariablesReconciled", "RefVersionsUpToDate"):
         older = find_legacy(legacy_conditions(class_), name)
@@ -54,7 +54,7 @@ def test_a_class_is_ready_when_its_templates_are_there() -> None:
         "definitionsConflict": False,
         "definitions": [{"from": "inline", "required": True, "schema": VARIABLE["schema"]}],
     }
-    [owner] = made.require(PLANE_TEMPLATE, NAMESPACE, "small").metadata.owner_references
+    [owner] = env.require(PLANE_TEMPLATE, NAMESPACE, "small").metadata.owner_references
     assert (owner.kind, owner.name, owner.controller) == ("ClusterClass", "small", None)
 
 
@@ -63,20 +63,20 @@ def test_it_may_be_killed_anywhere() -> None:
 
 
 def test_a_missing_template_is_waited_for() -> None:
-    objects = [one for one in small_class() if one["kind"] != CONFIG_TEMPLATE.kind]
-    made = settled(*objects)
-    status, reason, message = condition(made, "RefVersionsUpToDate")
+    objects = [obj for obj in small_class() if obj["kind"] != CONFIG_TEMPLATE.kind]
+    env = settled(*objects)
+    status, reason, message = condition(env, "RefVersionsUpToDate")
     assert (status, reason) == ("Unknown", "InternalError")
     assert "KubeadmConfigTemplate default/worker does not exist" in message
-    assert found(made).status.observed_generation == 0
+    assert stored_class(env).status.observed_generation == 0
 
 
-def test_references_to_older_versions_are_told() -> None:
-    made = world(*small_class())
-    definition = made.require(KIND_DEFINITION, "", f"{CONFIG_TEMPLATE.plural}.{CONFIG_TEMPLATE.group}")
-    made.change(KIND_DEFINITION, definition, {"metadata": {"labels": {"cluster.x-k8s.io/v1beta2": "v1beta2_v1"}}})
-    made.settle(CLASSES)
-    assert condition(made, "RefVersionsUpToDate") == (
+def test_references_to_older_versions_are_reported() -> None:
+    env = world(*small_class())
+    definition = env.require(KIND_DEFINITION, "", f"{CONFIG_TEMPLATE.plural}.{CONFIG_TEMPLATE.group}")
+    env.change(KIND_DEFINITION, definition, {"metadata": {"labels": {"cluster.x-k8s.io/v1beta2": "v1beta2_v1"}}})
+    env.settle(CLASSES)
+    assert condition(env, "RefVersionsUpToDate") == (
         "False",
         "RefVersionsNotUpToDate",
         (
@@ -93,9 +93,9 @@ def test_references_to_older_versions_are_told() -> None:
         ({"upgrade": {"external": {"generateUpgradePlanExtension": "plan.theirs"}}}, "spec.upgrade.external"),
     ],
 )
-def test_what_needs_an_extension_is_answered(spec: dict[str, Any], named: str) -> None:
-    made = settled(*small_class(**spec))
-    status, reason, message = condition(made, "VariablesReady")
+def test_the_need_for_an_extension_is_reported(spec: dict[str, Any], named: str) -> None:
+    env = settled(*small_class(**spec))
+    status, reason, message = condition(env, "VariablesReady")
     assert (status, reason) == ("False", "VariableDiscoveryFailed")
     assert f"runtime extensions are not supported: remove {named}" in message
 
@@ -103,6 +103,6 @@ def test_what_needs_an_extension_is_answered(spec: dict[str, Any], named: str) -
 def test_a_paused_class_is_left_alone() -> None:
     class_ = small_class()[-1]
     class_["metadata"]["annotations"] = {"cluster.x-k8s.io/paused": ""}
-    made = settled(*small_class()[:-1], class_)
-    assert condition(made, "Paused")[:2] == ("True", "Paused")
-    assert find_condition(found(made).status.conditions, "VariablesReady") is None
+    env = settled(*small_class()[:-1], class_)
+    assert condition(env, "Paused")[:2] == ("True", "Paused")
+    assert find_condition(stored_class(env).status.conditions, "VariablesReady") is None

@@ -13,7 +13,17 @@ from ironbell.api.unstructured import dynamic_kind
 from ironbell.codec.envsubst import substitute
 from ironbell.codec.goyaml import load_all
 from ironbell.kube.testing import World
-from support.topologies import CONFIG_TEMPLATE, CONTRACT, NAMESPACE, PLANE, PLANE_TEMPLATE, plane, said, settle, world
+from support.topologies import (
+    CONFIG_TEMPLATE,
+    CONTRACT,
+    NAMESPACE,
+    PLANE,
+    PLANE_TEMPLATE,
+    plane,
+    reported,
+    settle,
+    world,
+)
 
 EXAMPLES = Path(__file__).parents[5] / "docs" / "examples"
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
@@ -42,51 +52,51 @@ def example(name: str, **values: str) -> list[dict[str, Any]]:
 
 
 def by_class(**values: str) -> World:
-    made = world()
+    env = world()
     for kind in (CLUSTERS, CLUSTER_TEMPLATES, MACHINES):
-        made.define(kind, dict.fromkeys(CONTRACT, "v1beta1"))
+        env.define(kind, dict.fromkeys(CONTRACT, "v1beta1"))
     for body in example("clusterclass-on-servers.yaml", **values):
         if body["kind"] in KINDS:
-            made.add(KINDS[body["kind"]], body)
-    return settle(made)
+            env.add(KINDS[body["kind"]], body)
+    return settle(env)
 
 
 def plain(kind: str, **values: str) -> list[dict[str, Any]]:
-    return [one["spec"] for one in example("cluster-on-servers.yaml", **values) if one["kind"] == kind]
+    return [obj["spec"] for obj in example("cluster-on-servers.yaml", **values) if obj["kind"] == kind]
 
 
 @pytest.mark.parametrize("values", [{}, {"ROUTER_ID": "77", "CONTROL_PLANE_SURGE": "1", "ENDPOINT": "192.0.2.5"}])
 def test_the_control_plane_is_the_same(values: dict[str, str]) -> None:
-    made = by_class(**values)
-    assert said(made)[:2] == ("True", "ReconcileSucceeded")
-    spec, (wanted,) = plane(made)["spec"], plain("KubeadmControlPlane", **values)
+    env = by_class(**values)
+    assert reported(env)[:2] == ("True", "ReconcileSucceeded")
+    spec, (desired,) = plane(env)["spec"], plain("KubeadmControlPlane", **values)
     for name in ("replicas", "version", "rollout", "kubeadmConfigSpec"):
-        assert spec[name] == wanted[name], name
-    assert spec["machineTemplate"]["spec"]["deletion"] == wanted["machineTemplate"]["spec"]["deletion"]
-    [infrastructure] = made.list(CLUSTERS)
+        assert spec[name] == desired[name], name
+    assert spec["machineTemplate"]["spec"]["deletion"] == desired["machineTemplate"]["spec"]["deletion"]
+    [infrastructure] = env.list(CLUSTERS)
     assert infrastructure.body["spec"] == plain("TinkerbellCluster", **values)[0]
 
 
 def test_the_workers_and_the_health_checks_are_the_same() -> None:
-    made = by_class()
-    [deployment], (wanted,) = made.list(MACHINE_DEPLOYMENT), plain("MachineDeployment")
+    env = by_class()
+    [deployment], (desired,) = env.list(MACHINE_DEPLOYMENT), plain("MachineDeployment")
     spec = to_builtin(deployment.spec)
     for name in ("replicas", "rollout"):
-        assert spec[name] == wanted[name], name
+        assert spec[name] == desired[name], name
     for name in ("version", "deletion"):
-        assert spec["template"]["spec"][name] == wanted["template"]["spec"][name], name
-    checks = [to_builtin(one.spec) for one in made.list(MACHINE_HEALTH_CHECK)]
+        assert spec["template"]["spec"][name] == desired["template"]["spec"][name], name
+    checks = [to_builtin(check.spec) for check in env.list(MACHINE_HEALTH_CHECK)]
     parts = ("checks", "remediation")
-    found = [{name: one[name] for name in parts if name in one} for one in checks]
-    assert sorted(found, key=str) == sorted(
-        ({name: one[name] for name in parts if name in one} for one in plain("MachineHealthCheck")), key=str
+    reduced = [{name: item[name] for name in parts if name in item} for item in checks]
+    assert sorted(reduced, key=str) == sorted(
+        ({name: obj[name] for name in parts if name in obj} for obj in plain("MachineHealthCheck")), key=str
     )
 
 
 def test_each_role_has_its_servers() -> None:
-    made = by_class()
-    affinities = [one.body["spec"]["template"]["spec"]["hardwareAffinity"] for one in made.list(MACHINES)]
-    wanted = [one["template"]["spec"]["hardwareAffinity"] for one in plain("TinkerbellMachineTemplate")]
-    assert all(one in wanted for one in affinities)
-    assert len({str(one) for one in affinities}) == 2
-    assert made.list(PLANE)
+    env = by_class()
+    affinities = [template.body["spec"]["template"]["spec"]["hardwareAffinity"] for template in env.list(MACHINES)]
+    desired = [obj["template"]["spec"]["hardwareAffinity"] for obj in plain("TinkerbellMachineTemplate")]
+    assert all(affinity in desired for affinity in affinities)
+    assert len({str(item) for item in affinities}) == 2
+    assert env.list(PLANE)

@@ -45,10 +45,10 @@ VARIABLES: dict[str, Any] = {
     ],
 )
 def test_operations(operation: tuple[str, str, Any], spec: dict[str, Any]) -> None:
-    before = copy.deepcopy(BODY)
+    previous = copy.deepcopy(BODY)
     op, path, value = operation
     assert applied(BODY, [{"op": op, "path": path, "value": value}]) == {"spec": spec}
-    assert before == BODY
+    assert previous == BODY
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_operations(operation: tuple[str, str, Any], spec: dict[str, Any]) -> No
         ("add", ""),
     ],
 )
-def test_operations_on_what_is_not_there_are_errors(op: str, path: str) -> None:
+def test_operations_on_missing_paths_are_errors(op: str, path: str) -> None:
     with pytest.raises(TopologyError):
         applied(BODY, [{"op": op, "path": path, "value": 1}])
 
@@ -180,8 +180,8 @@ CHANGE = {"op": "add", "path": "/spec/y", "value": 2}
     ],
 )
 def test_selectors(place: Place, class_name: str, resources: dict[str, Any], *, is_meant: bool) -> None:
-    found = patched(item(place, class_name), patch(CHANGE, **resources), VARIABLES)
-    assert ("y" in found.body["spec"]) is is_meant
+    result = patched(item(place, class_name), patch(CHANGE, **resources), VARIABLES)
+    assert ("y" in result.body["spec"]) is is_meant
 
 
 def test_a_selector_means_one_type() -> None:
@@ -200,8 +200,8 @@ def test_a_selector_means_one_type() -> None:
     ],
 )
 def test_a_patch_is_enabled_by_true_alone(condition: str, *, is_enabled: bool) -> None:
-    found = patched(item(), patch(CHANGE, enabled_if=condition), VARIABLES)
-    assert ("y" in found.body["spec"]) is is_enabled
+    result = patched(item(), patch(CHANGE, enabled_if=condition), VARIABLES)
+    assert ("y" in result.body["spec"]) is is_enabled
 
 
 def test_only_spec_labels_and_annotations_are_changed() -> None:
@@ -211,8 +211,8 @@ def test_only_spec_labels_and_annotations_are_changed() -> None:
         {"op": "replace", "path": "/metadata/name", "value": "u"},
         {"op": "add", "path": "/metadata/labels/c", "valueFrom": {"template": "{{ .text }}"}},
     ]
-    found = patched(item(), patch(*operations), VARIABLES).body
-    assert found == {
+    result = patched(item(), patch(*operations), VARIABLES).body
+    assert result == {
         **item().body,
         "metadata": {"name": "t", "labels": {"a": "b", "c": "abc"}},
         "spec": {"x": "b"},
@@ -229,13 +229,13 @@ def test_only_spec_labels_and_annotations_are_changed() -> None:
         ({"op": "remove", "path": "/spec/y"}, "doc is missing path: /spec/y"),
     ],
 )
-def test_what_is_wrong_with_a_patch(operation: dict[str, Any], problem: str) -> None:
+def test_problems_of_a_patch(operation: dict[str, Any], problem: str) -> None:
     with pytest.raises(TopologyError) as caught:
         patched(item(), patch(operation), VARIABLES)
     assert problem in caught.value.message
 
 
-def test_what_is_to_be_kept_needs_its_place() -> None:
+def test_kept_fields_need_their_place() -> None:
     target = {"kind": "K", "metadata": {"name": "n", "labels": {"owned": ""}}}
     path = ("metadata", "labels")
     kept = [("metadata", "labels", "owned")]

@@ -16,7 +16,7 @@ from support.topologies import (
     NAMESPACE,
     documents,
     plane,
-    said,
+    reported,
     settle,
     world,
 )
@@ -36,40 +36,40 @@ ARGUMENT = {"name": "eviction-hard", "value": "nodefs.available<0%,nodefs.inodes
 
 
 def quick_start(**variables: Any) -> World:
-    found = documents(manifest("cluster-api/clusterclass-quick-start.yaml"), VARIABLES)
+    result = documents(manifest("cluster-api/clusterclass-quick-start.yaml"), VARIABLES)
     [cluster] = [
-        one
-        for one in documents(manifest("cluster-api/cluster-template-in-memory-topology.yaml"), VARIABLES)
-        if one["kind"] == "Cluster"
+        document
+        for document in documents(manifest("cluster-api/cluster-template-in-memory-topology.yaml"), VARIABLES)
+        if document["kind"] == "Cluster"
     ]
     topology = cluster["spec"]["topology"]
     topology["classRef"]["name"] = "quick-start"
     topology["variables"] = [{"name": name, "value": value} for name, value in variables.items()]
-    return settle(world(*found, cluster))
+    return settle(world(*result, cluster))
 
 
 @pytest.fixture(scope="module")
-def made() -> World:
+def env() -> World:
     return quick_start(kubeadmControlPlaneMaxSurge="1", etcdImageTag="3.5.9-0", kubeletLogLevel="4")
 
 
-def own(made: World, kind: Any) -> list[dict[str, Any]]:
-    return [one.body for one in made.list(kind) if "topology.cluster.x-k8s.io/owned" in one.metadata.labels]
+def owned_objects(env: World, kind: Any) -> list[dict[str, Any]]:
+    return [obj.body for obj in env.list(kind) if "topology.cluster.x-k8s.io/owned" in obj.metadata.labels]
 
 
-def test_it_is_reconciled(made: World) -> None:
-    assert said(made) == ("True", "ReconcileSucceeded", "")
+def test_it_is_reconciled(env: World) -> None:
+    assert reported(env) == ("True", "ReconcileSucceeded", "")
 
 
-def test_the_infrastructure_has_the_default_of_a_required_variable(made: World) -> None:
-    [infrastructure] = made.list(DEV_CLUSTER)
+def test_the_infrastructure_has_the_default_of_a_required_variable(env: World) -> None:
+    [infrastructure] = env.list(DEV_CLUSTER)
     docker = infrastructure.body["spec"]["backend"]["docker"]
     assert docker["loadBalancer"] == {"imageRepository": "kindest"}
     assert len(docker["failureDomains"]) == 8
 
 
-def test_the_control_plane_is_patched_and_keeps_what_the_topology_decides(made: World) -> None:
-    spec, metadata = plane(made)["spec"], plane(made)["metadata"]
+def test_the_control_plane_is_patched_and_keeps_the_topologys_fields(env: World) -> None:
+    spec, metadata = plane(env)["spec"], plane(env)["metadata"]
     kubeadm, machines = spec["kubeadmConfigSpec"], spec["machineTemplate"]
     assert (spec["version"], spec["replicas"]) == ("v1.34.0", 3)
     assert kubeadm["clusterConfiguration"]["etcd"] == {"local": {"imageTag": "3.5.9-0"}}
@@ -83,7 +83,7 @@ def test_the_control_plane_is_patched_and_keeps_what_the_topology_decides(made: 
         "nodeVolumeDetachTimeoutSeconds": 300,
         "nodeDeletionTimeoutSeconds": 0,
     }
-    assert [one["key"] for one in machines["spec"]["taints"]] == [
+    assert [taint["key"] for taint in machines["spec"]["taints"]] == [
         "pre-existing-on-initialization-taint",
         "pre-existing-always-taint",
     ]
@@ -95,21 +95,24 @@ def test_the_control_plane_is_patched_and_keeps_what_the_topology_decides(made: 
     assert metadata["annotations"]["cluster.x-k8s.io/cloned-from-name"] == "quick-start-control-plane"
 
 
-def test_machines_get_the_image_of_their_version(made: World) -> None:
-    dockers = [one["spec"]["template"]["spec"]["backend"]["docker"] for one in own(made, DEV_MACHINE_TEMPLATE)]
-    assert [one["customImage"] for one in dockers] == ["kindest/node:v1.34.0"] * 2
-    assert [one["preLoadImages"] for one in dockers] == [[], []]
+def test_machines_get_the_image_of_their_version(env: World) -> None:
+    dockers = [
+        owned_object["spec"]["template"]["spec"]["backend"]["docker"]
+        for owned_object in owned_objects(env, DEV_MACHINE_TEMPLATE)
+    ]
+    assert [backend["customImage"] for backend in dockers] == ["kindest/node:v1.34.0"] * 2
+    assert [item["preLoadImages"] for item in dockers] == [[], []]
 
 
-def test_workers_get_their_arguments_by_a_wildcard(made: World) -> None:
-    [config] = own(made, CONFIG_TEMPLATE)
+def test_workers_get_their_arguments_by_a_wildcard(env: World) -> None:
+    [config] = owned_objects(env, CONFIG_TEMPLATE)
     registration = config["spec"]["template"]["spec"]["joinConfiguration"]["nodeRegistration"]
     assert registration["kubeletExtraArgs"] == [ARGUMENT, {"name": "v", "value": "4"}]
     assert config["metadata"]["labels"]["BootstrapConfigTemplate.machineDeployment.label"]
 
 
-def test_the_machine_deployment(made: World) -> None:
-    [deployment] = made.list(MACHINE_DEPLOYMENT)
+def test_the_machine_deployment(env: World) -> None:
+    [deployment] = env.list(MACHINE_DEPLOYMENT)
     spec = to_builtin(deployment.spec)
     assert spec["replicas"] == 2
     assert spec["rollout"]["strategy"] == {
@@ -129,13 +132,13 @@ def test_the_machine_deployment(made: World) -> None:
     assert deployment.metadata.name.startswith("prod-md-0-")
 
 
-def test_the_health_check_is_that_of_the_class(made: World) -> None:
-    [check] = made.list(MACHINE_HEALTH_CHECK)
+def test_the_health_check_is_that_of_the_class(env: World) -> None:
+    [check] = env.list(MACHINE_HEALTH_CHECK)
     checks = to_builtin(check.spec.checks)
     assert checks["unhealthyNodeConditions"] == [
         {"type": "e2e.remediation.condition", "status": "False", "timeoutSeconds": 20}
     ]
-    assert check.metadata.name == plane(made)["metadata"]["name"]
+    assert check.metadata.name == plane(env)["metadata"]["name"]
 
 
 @pytest.mark.parametrize(
@@ -146,8 +149,8 @@ def test_the_health_check_is_that_of_the_class(made: World) -> None:
         ({"imageRepository": "kindest"}, "spec.topology.variables[imageRepository]"),
     ],
 )
-def test_wrong_values_are_refused(variables: dict[str, Any], problem: str) -> None:
-    found = quick_start(**variables)
-    assert said(found)[1] == "ReconcileFailed"
-    assert problem in said(found)[2]
-    assert not found.list(DEV_CLUSTER)
+def test_wrong_values_are_rejected(variables: dict[str, Any], problem: str) -> None:
+    result = quick_start(**variables)
+    assert reported(result)[1] == "ReconcileFailed"
+    assert problem in reported(result)[2]
+    assert not result.list(DEV_CLUSTER)

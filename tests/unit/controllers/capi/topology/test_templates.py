@@ -34,69 +34,69 @@ def workers(name: str, bootstrap: str, infrastructure: str) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"clusterName": "prod", "selector": {}, "template": {"spec": spec}}}
 
 
-def made() -> World:
+def new_env() -> World:
     """A MachineDeployment that has changed its infrastructure: the old MachineSet has the old template."""
-    found = world(
+    env = world(
         {"apiVersion": CLUSTER.api_version, "kind": "Cluster", "metadata": {"name": "prod"}, "spec": {}},
         template(CONFIG_TEMPLATE, "config", {}),
         template(DEV_MACHINE_TEMPLATE, "old", {}),
         template(DEV_MACHINE_TEMPLATE, "new", {}),
     )
-    found.add(MACHINE_DEPLOYMENT, workers("md", "config", "new"))
-    found.add(MACHINE_SET, workers("md-1", "config", "old"))
-    found.add(MACHINE_SET, workers("md-2", "config", "new"))
+    env.add(MACHINE_DEPLOYMENT, workers("md", "config", "new"))
+    env.add(MACHINE_SET, workers("md-1", "config", "old"))
+    env.add(MACHINE_SET, workers("md-2", "config", "new"))
     check = {"clusterName": "prod", "selector": {}}
-    found.add(MACHINE_HEALTH_CHECK, {"metadata": {"name": "md", "namespace": NAMESPACE}, "spec": check})
-    found.settle(*RECONCILERS)
-    return found
+    env.add(MACHINE_HEALTH_CHECK, {"metadata": {"name": "md", "namespace": NAMESPACE}, "spec": check})
+    env.settle(*RECONCILERS)
+    return env
 
 
-def left(found: World) -> tuple[list[str], list[str]]:
+def left(env: World) -> tuple[list[str], list[str]]:
     return (
-        [one.metadata.name for one in found.list(CONFIG_TEMPLATE)],
-        [one.metadata.name for one in found.list(DEV_MACHINE_TEMPLATE)],
+        [item.metadata.name for item in env.list(CONFIG_TEMPLATE)],
+        [entry.metadata.name for entry in env.list(DEV_MACHINE_TEMPLATE)],
     )
 
 
-def remove(found: World, kind: Any, name: str) -> None:
-    found.remove(kind, found.require(kind, NAMESPACE, name))
-    found.settle(*RECONCILERS)
+def remove(env: World, kind: Any, name: str) -> None:
+    env.remove(kind, env.require(kind, NAMESPACE, name))
+    env.settle(*RECONCILERS)
 
 
 def test_an_old_machine_set_takes_its_own_template_with_it() -> None:
-    found = made()
-    remove(found, MACHINE_SET, "md-1")
-    assert left(found) == (["config"], ["new"])
+    env = new_env()
+    remove(env, MACHINE_SET, "md-1")
+    assert left(env) == (["config"], ["new"])
 
 
 def test_a_template_in_use_elsewhere_stays() -> None:
-    found = made()
-    remove(found, MACHINE_SET, "md-2")
-    assert left(found) == (["config"], ["new", "old"])
+    env = new_env()
+    remove(env, MACHINE_SET, "md-2")
+    assert left(env) == (["config"], ["new", "old"])
 
 
 def test_the_last_one_takes_everything() -> None:
-    found = made()
-    remove(found, MACHINE_DEPLOYMENT, "md")
-    assert left(found) == (["config"], ["new", "old"])
-    assert not found.list(MACHINE_HEALTH_CHECK)
-    remove(found, MACHINE_SET, "md-1")
-    remove(found, MACHINE_SET, "md-2")
-    assert left(found) == ([], [])
-    assert not found.list(MACHINE_DEPLOYMENT)
-    assert not found.list(MACHINE_SET)
+    env = new_env()
+    remove(env, MACHINE_DEPLOYMENT, "md")
+    assert left(env) == (["config"], ["new", "old"])
+    assert not env.list(MACHINE_HEALTH_CHECK)
+    remove(env, MACHINE_SET, "md-1")
+    remove(env, MACHINE_SET, "md-2")
+    assert left(env) == ([], [])
+    assert not env.list(MACHINE_DEPLOYMENT)
+    assert not env.list(MACHINE_SET)
 
 
 def test_it_may_be_killed_anywhere() -> None:
-    found = made()
-    found.remove(MACHINE_SET, found.require(MACHINE_SET, NAMESPACE, "md-1"))
-    found.remove(MACHINE_DEPLOYMENT, found.require(MACHINE_DEPLOYMENT, NAMESPACE, "md"))
-    crash_check(RECONCILERS, found)
+    env = new_env()
+    env.remove(MACHINE_SET, env.require(MACHINE_SET, NAMESPACE, "md-1"))
+    env.remove(MACHINE_DEPLOYMENT, env.require(MACHINE_DEPLOYMENT, NAMESPACE, "md"))
+    crash_check(RECONCILERS, env)
 
 
-def test_while_the_cluster_is_paused_nothing_goes() -> None:
-    found = made()
-    cluster = found.require(CLUSTER, NAMESPACE, "prod")
-    found.change(CLUSTER, cluster, {"spec": {"paused": True}})
-    remove(found, MACHINE_SET, "md-1")
-    assert left(found) == (["config"], ["new", "old"])
+def test_while_the_cluster_is_paused_nothing_is_deleted() -> None:
+    env = new_env()
+    cluster = env.require(CLUSTER, NAMESPACE, "prod")
+    env.change(CLUSTER, cluster, {"spec": {"paused": True}})
+    remove(env, MACHINE_SET, "md-1")
+    assert left(env) == (["config"], ["new", "old"])
