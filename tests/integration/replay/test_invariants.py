@@ -50,7 +50,7 @@ def one_more_worker(patch: pytest.MonkeyPatch) -> None:
 
 
 def hosts_not_waited_for(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(deletion, "_is_gone", lambda *_args: True)
+    patch.setattr(deletion, "_is_deleted", lambda *_args: True)
 
 
 def no_drain(patch: pytest.MonkeyPatch) -> None:
