@@ -1,1 +1,1 @@
-"""Cluster API: Clusters, Machines, and what makes Machines."""
+"""Cluster API: Clusters, Machines, and the sets that create Machines."""

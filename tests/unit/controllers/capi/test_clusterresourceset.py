@@ -342,7 +342,7 @@ def test_failures_are_reported_without_content_and_other_objects_are_applied() -
     assert outcome(actions)["applied"] is False
     event = actions[1]
     assert isinstance(event, Emit)
-    assert event.message == "could not be applied: Secret cni: Unheard x: UnknownKind"
+    assert event.message == "Could not apply Secret cni: Unheard x: UnknownKind"
     assert list(remote.objects[CONFIG_MAP.collection]) == [("default", "config")]
 
 

@@ -66,7 +66,7 @@ def label_value_problem(value: str) -> str:
     """Return the reason why a text is not a valid label value; empty if it is valid."""
     if value == "" or _LABEL_NAME.fullmatch(value):
         return ""
-    return "it may have up to 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit"
+    return "expected up to 63 letters, digits, '-', '_' and '.' that begin and end with a letter or digit"
 
 
 def label_key_problem(key: str) -> str:
@@ -74,14 +74,14 @@ def label_key_problem(key: str) -> str:
     prefix, slash, name = key.rpartition("/")
     if _LABEL_NAME.fullmatch(name) and (not slash or dns_subdomain_problem(prefix) == ""):
         return ""
-    return "it is [PREFIX/]NAME, the name as a label's value, the prefix a DNS name"
+    return "expected [PREFIX/]NAME: the name is a label value, the prefix a DNS name"
 
 
 def dns_subdomain_problem(name: str) -> str:
     """Return the reason why a text is not a valid object name; empty if it is valid."""
     if len(name) <= 253 and _DNS_SUBDOMAIN.fullmatch(name):
         return ""
-    return "it is a DNS name of up to 253 lower-case letters, digits, '-' and '.'"
+    return "expected a DNS name of up to 253 lower-case letters, digits, '-' and '.'"
 
 
 def name_problems(obj: Fields) -> Iterator[FieldProblem]:

@@ -133,7 +133,7 @@ def _gates(cache: Cache, cluster: Cluster) -> tuple[ConditionGate, ...]:
 
 
 def _templates(cache: Cache, cluster: Cluster) -> tuple[tuple[tuple[AnyKind, Unstructured], ...], str]:
-    """The templates that a Cluster owns, of whatever provider."""
+    """The templates that a Cluster owns, of any provider."""
     templates: list[tuple[AnyKind, Unstructured]] = []
     definitions: Sequence[KindDefinition] = cache.indexed(TEMPLATE_KINDS, "template")
     for definition in definitions:

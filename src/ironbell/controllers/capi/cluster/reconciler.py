@@ -176,7 +176,7 @@ def _waiting(observed: Observed, reached: Progress) -> Waiting | None:
     if not reached.infrastructure_provisioned:
         return Waiting("WaitingForInfrastructure", f"{observed.infrastructure} is not provisioned")
     if not reached.has_endpoint:
-        return Waiting("WaitingForEndpoint", "no provider names the cluster's endpoint yet")
+        return Waiting("WaitingForEndpoint", "no provider has reported the cluster's endpoint yet")
     if not reached.control_plane_initialized:
         return Waiting("WaitingForControlPlane", "the control plane is not initialized")
     needs_key = observed.control_plane is None and not (observed.has_kubeconfig or observed.has_authority)

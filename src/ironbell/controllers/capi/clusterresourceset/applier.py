@@ -150,7 +150,7 @@ class Applier:
         ]
         if failed:
             more = f" and {len(failed) - _FAILURES_SHOWN} more" if len(failed) > _FAILURES_SHOWN else ""
-            message = f"could not be applied: {'; '.join(failed[:_FAILURES_SHOWN])}{more}"
+            message = f"Could not apply {'; '.join(failed[:_FAILURES_SHOWN])}{more}"
             event = Emit(
                 CLUSTER,
                 *arguments.cluster.key,

@@ -180,7 +180,7 @@ def _applied(
         )
         return do(Effect(APPLY, arguments, timeout_s=TIMEOUT_S), needs=needs)
     if missing:
-        message = f"missing or of a wrong type: {', '.join(missing)}"
+        message = f"missing, or Secret of a wrong type: {', '.join(missing)}"
         return wait("ResourceMissing", message, needs=needs, requeue_after_s=again_s)
     if later:
         return wait(

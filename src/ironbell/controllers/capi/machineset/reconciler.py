@@ -108,7 +108,9 @@ def _normal(observed: Observed, now: datetime) -> Decision:
         return do(attached)
     if observed.is_owned and observed.owner is None:
         name = f"{machine_set.metadata.namespace}/{machine_set.metadata.labels[LABEL_DEPLOYMENT_NAME]}"
-        return wait("MachineDeploymentNotFound", f"MachineDeployment {name}, whose label it has, does not exist")
+        return wait(
+            "MachineDeploymentNotFound", f"MachineDeployment {name}, which the MachineSet's label names, does not exist"
+        )
     adopted = [action for machine in observed.orphans for action in _adopted(observed, machine)]
     if adopted:
         return do(*adopted)

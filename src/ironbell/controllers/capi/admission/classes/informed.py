@@ -1,4 +1,4 @@
-"""ClusterClasses as they are written and deleted, with a look at the Clusters made from them.
+"""Admission of ClusterClasses that depends on the Clusters that use them.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/clusterclass.go.
 """

@@ -100,7 +100,7 @@ def _waits_for_volumes(draft: Draft, observed: Observed) -> bool:
 
 
 def _may_wait(draft: Draft, observed: Observed, excluded: str) -> bool:
-    """Return whether the Machine has a host for whose Node it makes sense to wait."""
+    """Return whether waiting for the Node makes sense: its host exists, and is not being deleted."""
     return (
         excluded not in draft.metadata.annotations
         and draft.deletion.wait_for_pre_terminate_hook_start_time is None
