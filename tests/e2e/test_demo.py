@@ -47,7 +47,7 @@ async def test_the_demo_makes_a_cluster_and_gives_a_server_back_wiped(tmp_path: 
         await killed.wait()
     (left,) = tmp_path.iterdir()
     said = await _whole(tmp_path, "--qemu-workers", "0", within_s=NAMESPACE_S)
-    assert f"removing what an earlier demonstration left: {left}" in said
+    assert f"removing the folder of an earlier demonstration: {left}" in said
     for told in ("cp-1 (namespace): kubelet v", "w-1 (namespace): kubelet v", "w-1 (namespace): hello-"):
         assert told in said
     assert "every byte is zero" in said

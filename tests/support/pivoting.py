@@ -25,7 +25,7 @@ from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.lab.sim.provider.kinds import definitions as simulated
-from ironbell.operations.pivot.graph import Wanted
+from ironbell.operations.pivot.graph import Selection
 from ironbell.operations.pivot.items import CORE, Item, Object, moved_kinds
 from ironbell.operations.pivot.journal import JOURNAL, Phase
 from ironbell.operations.pivot.moving import Outcome, Pivot, Settings
@@ -33,7 +33,7 @@ from ironbell.operations.pivot.site import DEFINITIONS, Site
 from ironbell.operations.progress import Progress
 
 NAMESPACE = "fleet"
-WANTED = Wanted(frozenset([NAMESPACE]))
+SELECTION = Selection(frozenset([NAMESPACE]))
 FINALIZER = "test.ironbell.dev/held"
 CLUSTERS = Collection("cluster.x-k8s.io", "v1beta2", "clusters", namespaced=True)
 CONFIG_MAPS = Collection("", "v1", "configmaps", namespaced=True)
@@ -95,10 +95,10 @@ class Sides:
             Site(Counted(server.client(ADMIN), counted), side, f"https://{side}.example")
             for server, side in ((self.source, "source"), (self.target, "target"))
         ]
-        chosen = Settings(**({"timeout_s": 5.0, "workers": 1, "look_s": 0.0} | settings))
+        chosen = Settings(**({"timeout_s": 5.0, "workers": 1, "poll_s": 0.0} | settings))
         return Pivot(sites[0], sites[1], ManualClock(), lambda: "pivot-1", self.reported.append, chosen)
 
-    async def run(self, wanted: Wanted | None = WANTED, **settings: Any) -> Outcome:
+    async def run(self, wanted: Selection | None = SELECTION, **settings: Any) -> Outcome:
         return await self.pivot(**settings).run(wanted)
 
     async def items(self, server: ApiServer) -> dict[tuple[str, str, str], Item]:

@@ -11,8 +11,8 @@ import msgspec
 from ironbell.api.client import Forbidden, ListOptions, NotFound
 from ironbell.api.kind import Collection
 from ironbell.operations.why.depends import dependencies, queries
-from ironbell.operations.why.model import Object, Query, Why
-from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.model import Diagnosis, Object, Query
+from ironbell.operations.why.rootcause import diagnose
 from ironbell.operations.why.world import World, group_of, ref_of
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -72,7 +72,7 @@ def hardware(name: str = "s1", *, annotations: dict[str, str] | None = None, **m
     return obj(TINKERBELL, "Hardware", name, metadata=metadata, **more)
 
 
-def answer(root: Object, *others: Object) -> Why:
+def answer(root: Object, *others: Object) -> Diagnosis:
     """As the reader would find it: lists are answered by kind and labels, and what is not given does not exist."""
     world, everything = World(), (root, *others)
     for each in everything:
@@ -85,7 +85,7 @@ def answer(root: Object, *others: Object) -> Why:
             for ref in dependencies(each, scope, world):
                 if not world.knows(ref):
                     world.put(ref, None)
-    return why(world, ref_of(root), NOW)
+    return diagnose(world, ref_of(root), NOW)
 
 
 def _matches(query: Query, found: Object) -> bool:
@@ -97,7 +97,7 @@ def _matches(query: Query, found: Object) -> bool:
     return all(name in labels and (not sign or labels[name] == value) for name, sign, value in wanted)
 
 
-def names(found: Why) -> list[str]:
+def names(found: Diagnosis) -> list[str]:
     return [f"{link.kind}/{link.name}" for link in found.chain]
 
 

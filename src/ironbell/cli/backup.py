@@ -17,11 +17,9 @@ from ironbell.base.wording import counted
 _KEY_FILE = click.option(
     "--encryption-key-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The site's encryption keys.  [default: storage.key in the data folder]",
+    help="File with the site's encryption keys.  [default: storage.key in the data folder]",
 )
-_OUTPUT = click.option(
-    "--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
-)
+_OUTPUT = click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 _DATA_DIR = click.option(
     "--data-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="The site's data folder."
 )
@@ -29,7 +27,8 @@ _DATA_DIR = click.option(
 
 @contextmanager
 def _stages() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """A bar on a terminal for each part of the work: called with its name, gives what shows how much is done."""
+    """Show a progress bar on a terminal for each stage: the function takes a stage's name and returns its progress
+    callback."""
     with ExitStack() as stack:
 
         def begin(label: str) -> Callable[[int, int], None]:
@@ -51,13 +50,15 @@ def _stages() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @_DATA_DIR
-@click.option("--include-key", is_flag=True, help="Put the encryption keys in. Whoever has the file has all Secrets.")
+@click.option(
+    "--include-key", is_flag=True, help="Include the encryption keys: everybody with the file can read all Secrets."
+)
 @click.option(
     "--include-credentials",
     is_flag=True,
-    help="Put the API's authority and tokens in. Whoever has the file can become administrator.",
+    help="Include the API's certificate authority and tokens: everybody with the file can become administrator.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @_KEY_FILE
 @_OUTPUT
 def backup(
@@ -70,9 +71,10 @@ def backup(
     encryption_key_file: Path | None,
     output: str,
 ) -> None:
-    """Write all objects of a site, which may be running, to FILE.
+    """Write all objects of a site to FILE. The site may be running.
 
-    Secrets in it stay encrypted, and the key is not in it unless asked for: keep storage.key in another place.
+    Secrets stay encrypted in the file, and the key is not in it without --include-key: keep storage.key in another
+    place.
     """
     from ironbell.app.storage.backup import BackupOptions, make_backup
     from ironbell.base.clock import SystemClock
@@ -95,28 +97,30 @@ def backup(
     click.echo(f"{file}: {counted(manifest.objects, 'object')} at revision {manifest.revision}, {size / 1e6:.1f} MB")
     if manifest.encryption_keys and not include_key:
         click.echo(
-            f"Secrets in it need the key {', '.join(manifest.encryption_keys)}, which is not in it: keep a copy of "
+            f"Its Secrets need the key {', '.join(manifest.encryption_keys)}, which is not in the file: keep a copy of "
             f"{encryption_key_file or data_dir / 'storage.key'} in another place."
         )
     if not include_credentials:
-        click.echo("The API's authority is not in it: restored into an empty folder, clients need the new kubeconfig.")
+        click.echo(
+            "It has no certificate authority: after a restore to an empty folder, clients need the new kubeconfig."
+        )
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @_DATA_DIR
-@click.option("--force", is_flag=True, help="Replace the site that is there; its files are kept aside.")
+@click.option("--force", is_flag=True, help="Replace an existing site; its files are moved to another folder.")
 @click.option(
     "--bump-revision",
     type=click.IntRange(min=0),
     default=1_000_000_000,
     show_default=True,
-    help="How much later resourceVersions go on, so that clients list anew.",
+    help="Distance to the restored resourceVersions, so that clients list again.",
 )
 @click.option(
     "--trust-records",
     is_flag=True,
-    help="Hold no server: nothing was claimed, installed or given back since FILE was made.",
+    help="Hold no server: since the backup, no server was claimed, installed or released.",
 )
 @_KEY_FILE
 @_OUTPUT
@@ -130,9 +134,9 @@ def restore(
     encryption_key_file: Path | None,
     output: str,
 ) -> None:
-    """Bring a site back from FILE. The site must not run.
+    """Restore a site from FILE. The site must not run.
 
-    FILE is checked before anything is changed. Every server is held afterwards until its record is confirmed, by its
+    FILE is checked before anything is changed. Afterwards every server is held until its record is confirmed, by its
     Node or by `ironbell hardware confirm`.
     """
     from ironbell.app.storage.restore import RestoreOptions, restore_backup
@@ -154,15 +158,15 @@ def restore(
         click.echo(msgspec.json.encode({**facts, "kept": str(done.kept) if done.kept else None}).decode())
         return
     restored = counted(done.manifest.objects, "object")
-    click.echo(f"{data_dir}: {restored} of {done.manifest.created}, goes on at revision {done.revision}")
+    click.echo(f"{data_dir}: restored {restored} of {done.manifest.created}; continues at revision {done.revision}")
     if not trust_records:
         click.echo(
-            "Every server is held now: none is powered, installed or wiped until its record is confirmed, by its Node "
-            f"or by you. Start the site with `ironbell up --data-dir {data_dir}`, look at `ironbell get hardware -A`, "
-            "and confirm with `ironbell hardware confirm NAME`, or --free for all that nobody has claimed."
+            "All servers are held: none is powered, installed or wiped until its record is confirmed, by its Node or "
+            f"by you. Start the site with `ironbell up --data-dir {data_dir}`, check `ironbell get hardware -A`, and "
+            "confirm with `ironbell hardware confirm NAME`, or with --free for all unclaimed servers."
         )
     if done.kept is not None:
-        click.echo(f"What was there before is in {done.kept}; remove it when it is not needed any more.")
+        click.echo(f"The previous files are in {done.kept}; remove that folder when you no longer need it.")
 
 
 @click.group()
@@ -175,9 +179,9 @@ def storage() -> None:
 @_KEY_FILE
 @_OUTPUT
 def check(*, data_dir: Path, encryption_key_file: Path | None, output: str) -> None:
-    """Look through the whole database, every object included. The site may run.
+    """Check the whole database with every object. The site may run.
 
-    Ends with 1 if anything is damaged.
+    The exit status is 1 if anything is damaged.
     """
     from ironbell.apiserver.store.copying import check_database
     from ironbell.apiserver.store.keys import KeyFile
@@ -185,18 +189,18 @@ def check(*, data_dir: Path, encryption_key_file: Path | None, output: str) -> N
 
     keys = KeyFile(encryption_key_file or data_dir / KEY_FILE).read()
     with _stages() as stage:
-        found = check_database(data_dir / DATABASE, keys, stage("checking"))
+        result = check_database(data_dir / DATABASE, keys, stage("checking"))
     if output == "json":
-        click.echo(msgspec.json.encode({**msgspec.to_builtins(found.facts), "rows": found.rows,
-                                        "locked": found.locked, "problems": found.problems}).decode())  # fmt: skip
+        click.echo(msgspec.json.encode({**msgspec.to_builtins(result.facts), "rows": result.rows,
+                                        "locked": result.locked, "problems": result.problems}).decode())  # fmt: skip
     else:
-        totals = f"{counted(found.facts.objects, 'object')}, {counted(found.rows, 'revision')}"
-        click.echo(f"{totals} up to {found.facts.revision}")
-        if found.locked:
-            click.echo(f"{found.locked} of them are encrypted with keys that are not here, and were not read")
-        for problem in found.problems:
+        totals = f"{counted(result.facts.objects, 'object')}, {counted(result.rows, 'revision')}"
+        click.echo(f"{totals} up to {result.facts.revision}")
+        if result.locked:
+            click.echo(f"{result.locked} of them are encrypted with keys that are not available, and were not read")
+        for problem in result.problems:
             click.echo(f"damaged: {problem}")
-    if found.problems:
+    if result.problems:
         sys.exit(1)
 
 
@@ -204,7 +208,7 @@ def check(*, data_dir: Path, encryption_key_file: Path | None, output: str) -> N
 @_DATA_DIR
 @_KEY_FILE
 @click.option(
-    "--forget-old", is_flag=True, help="Take the old keys out of the file; old backups then need a copy of it."
+    "--forget-old", is_flag=True, help="Remove the old keys from the file; old backups then need a copy of it."
 )
 @_OUTPUT
 def rotate_key(*, data_dir: Path, encryption_key_file: Path | None, forget_old: bool, output: str) -> None:
@@ -216,7 +220,7 @@ def rotate_key(*, data_dir: Path, encryption_key_file: Path | None, forget_old: 
         click.echo(msgspec.json.encode({"keys": done.keys}).decode())
         return
     click.echo(
-        f"Secrets are encrypted with the key {done.keys[0]} now; keep a copy of the key file apart from backups."
+        f"Secrets are now encrypted with the key {done.keys[0]}; keep a copy of the key file apart from backups."
     )
     if done.keys[1:]:
-        click.echo(f"Older keys stay in the file for older backups: {', '.join(done.keys[1:])}")
+        click.echo(f"The file keeps older keys for older backups: {', '.join(done.keys[1:])}")

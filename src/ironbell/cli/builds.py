@@ -1,4 +1,4 @@
-"""`ironbell image`, `osie` and `ipxe`: build what machines boot and what is written on their disks."""
+"""`ironbell image`, `osie` and `ipxe`: build what machines boot and what is written to their disks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OSIE_FOLDER = "~/.cache/ironbell/osie"
 DEFAULT_FILE = "~/.cache/ironbell/images/debian.raw.zst"
 ARCHIVE_FILE = "~/.cache/ironbell/images/debian-root.tar.zst"
 NODE_FILE = "~/.cache/ironbell/images/debian-kubernetes-{release}.raw.zst"
-_IF_CHANGED = click.option("--if-changed", is_flag=True, help="Do nothing when the earlier build has the same inputs.")
+_IF_CHANGED = click.option("--if-changed", is_flag=True, help="Do nothing if the previous build had the same inputs.")
 _KERNELS = click.Choice(["cloud", "server"])
 _SIZE = re.compile(r"(\d+)([MG])?(?:i?B)?")
 
@@ -38,37 +38,37 @@ class _Mebibytes(click.ParamType[int]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         match = _SIZE.fullmatch(str(value))
         if match is None:
-            self.fail(f"{value!r} is no size; write it like 2G or 1500M", param, ctx)
+            self.fail(f"{value!r} is not a valid size; write it as 2G or 1500M", param, ctx)
         return int(match[1]) * (1024 if match[2] == "G" else 1)
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Have SIGTERM end the block as Ctrl-C does: by default it would end the process at once, and what a build has
-    written so far, often gigabytes, would never be removed."""
+    """Have SIGTERM end the block as Ctrl-C does: by default it would end the process at once, and leave partial builds
+    of gigabytes behind."""
     if threading.current_thread() is not threading.main_thread():
         yield  # no other thread may set a handler, or gets the exception
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _disk_options(command: F) -> F:
-    """Options of what goes on a disk."""
+    """Options for the content of a disk."""
     command = click.option("--extra-package", multiple=True, help="Debian package to add, such as openssh-server.")(
         command
     )
-    help_line = "cloud: virtual machines; server: drivers for hardware."
+    help_line = "cloud: for virtual machines; server: with drivers for hardware."
     command = click.option("--kernel", type=_KERNELS, default="cloud", show_default=True, help=help_line)(command)
     forms = click.Choice(["zst", "gz", "none"])
     return click.option("--compress", type=forms, default="zst", show_default=True)(command)
 
 
 def _debian_options(command: F) -> F:
-    """Options of where packages come from."""
+    """Options for the origin of packages."""
     origin = click.Path(path_type=Path)
     command = click.option("--sources", type=origin, help="apt sources to build from. Default: the host's.")(command)
     return click.option("--suite", default="", help="Debian release; needs --sources. Default: the host's.")(command)
@@ -87,7 +87,7 @@ def _print_build(
     form: str,
     size: str = "{:.0f} MB unpacked",
 ) -> None:
-    """Build from Debian packages of these sources and suite, and print what is in the folder then."""
+    """Build from the Debian packages of these sources and suite, and print the resulting files."""
     from ironbell.image.debian import chosen_sources
 
     sources = chosen_sources(*origin)
@@ -110,25 +110,25 @@ def image() -> None:
 @click.option(
     "--output",
     default="",
-    help=f"File or folder to write to; manifest and checksum beside. Default: {DEFAULT_FILE}, of a node {NODE_FILE}.",
+    help=f"File or folder to write to, with manifest and checksum. Default: {DEFAULT_FILE}, of a node {NODE_FILE}.",
 )
-@click.option("--kubernetes", default="", metavar="VERSION", help="Make it a Kubernetes node of this release.")
+@click.option("--kubernetes", default="", metavar="VERSION", help="Build a Kubernetes node of this release.")
 @click.option(
     "--source",
     default="gomodules",
     show_default=True,
     metavar="gomodules|apt|DIR",
-    help="Where Kubernetes comes from: built from its Go modules; an apt repository and a registry; a folder.",
+    help="Origin of Kubernetes: a build of its Go modules; an apt repository and a registry; a folder.",
 )
-@click.option("--apt-repository", default="", metavar="ENTRY", help="With --source apt: the line for sources.list.")
-@click.option("--registry", default="", help="Prefix of the container images' names. Default: as kubeadm has it.")
+@click.option("--apt-repository", default="", metavar="ENTRY", help="Line for sources.list, with --source apt.")
+@click.option("--registry", default="", help="Prefix of the container images' names. Default: kubeadm's.")
 @click.option(
     "--container-image",
     multiple=True,
     metavar="REFERENCE",
-    help="Container image to have beside kubeadm's, such as the kube-proxy that nodes run before an upgrade.",
+    help="Further container image beside kubeadm's, such as the kube-proxy that nodes run before an upgrade.",
 )
-@click.option("--size", type=_Mebibytes(), default="0M", help="Size of the disk. Default: as small as it can be.")
+@click.option("--size", type=_Mebibytes(), default="0M", help="Size of the disk. Default: the smallest possible.")
 @_disk_options
 @_debian_options
 @_IF_CHANGED
@@ -170,7 +170,7 @@ def build_image(
 
 
 def _file(output: str, default: str) -> Path:
-    """The file to write: in a folder, it is called as it is by default."""
+    """The file to write; in a folder, it has the default name."""
     path = Path(output or default).expanduser().absolute()
     return path / Path(default).name if output.endswith("/") or path.is_dir() else path
 
@@ -178,7 +178,7 @@ def _file(output: str, default: str) -> Path:
 def _node(
     kubernetes: str, *, source: str, apt_repository: str, registry: str, container_images: tuple[str, ...] = ()
 ) -> Node | None:
-    """What the options ask for; None without `--kubernetes`."""
+    """The node that the options request; None without `--kubernetes`."""
     from ironbell.image.debian import BuildError
     from ironbell.image.kubernetes.node import Node
     from ironbell.image.kubernetes.release import parse_release
@@ -187,11 +187,11 @@ def _node(
     if not kubernetes:
         if apt_repository or registry or container_images:
             raise BuildError(
-                "--apt-repository, --registry and --container-image are for node images: give --kubernetes too"
+                "--apt-repository, --registry and --container-image are for node images: set --kubernetes too"
             )
         return None
     if (source == "apt") != bool(apt_repository):
-        raise BuildError("--source apt and --apt-repository belong together")
+        raise BuildError("--source apt and --apt-repository must be set together")
     origin: Source
     if source == "gomodules":
         origin = GoModules(Path("~/.cache/ironbell/kubernetes").expanduser())
@@ -200,12 +200,12 @@ def _node(
     else:
         origin = Folder(Path(source).expanduser().absolute())
         if not origin.path.is_dir():
-            raise BuildError(f"--source {source}: neither gomodules nor apt nor a folder")
+            raise BuildError(f"--source {source} is neither gomodules nor apt nor an existing folder")
     return Node(parse_release(kubernetes), origin, registry, container_images)
 
 
 @image.command()
-@click.option("--output", default=ARCHIVE_FILE, show_default=True, help="File to write; manifest and checksum beside.")
+@click.option("--output", default=ARCHIVE_FILE, show_default=True, help="File to write, with manifest and checksum.")
 @_disk_options
 @_debian_options
 @_IF_CHANGED
@@ -235,12 +235,14 @@ def osie() -> None:
 
 @osie.command("build")
 @click.option("--output", default=OSIE_FOLDER, show_default=True, help="Folder for kernel, initramfs and manifest.")
-@click.option("--arch", default="amd64", show_default=True, help="Debian's name of the architecture.")
-@click.option("--proxy", default="", help="HTTP proxy for the agent, where the boot script names none.")
-@click.option("--ca", multiple=True, type=click.Path(path_type=Path), help="PEM file of an authority to trust.")
-@click.option("--extra-package", multiple=True, help="Debian package to add whole, such as firmware-bnx2x.")
+@click.option("--arch", default="amd64", show_default=True, help="Debian's name for the architecture.")
+@click.option("--proxy", default="", help="HTTP proxy for the agent if the boot script names none.")
+@click.option(
+    "--ca", multiple=True, type=click.Path(path_type=Path), help="PEM file of a certificate authority to trust."
+)
+@click.option("--extra-package", multiple=True, help="Debian package to add completely, such as firmware-bnx2x.")
 @_debian_options
-@click.option("--smallest", is_flag=True, help="Compress for a minute longer and save 10 %.")
+@click.option("--smallest", is_flag=True, help="Compress for another minute, to save 10 %.")
 @_IF_CHANGED
 @format_option
 def build_osie(
@@ -283,12 +285,12 @@ def ipxe() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("ipxe"),
     show_default=True,
-    help="Folder to put the binaries in; give it to `ironbell up --ipxe-dir`.",
+    help="Folder for the binaries, to pass to `ironbell up --ipxe-dir`.",
 )
 @click.option(
     "--source",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="An unpacked iPXE source tree; without it, the distribution's source package is fetched by apt.",
+    help="Unpacked iPXE source tree.  [default: the distribution's source package, fetched by apt]",
 )
 @format_option
 def build_ipxe(folder: Path, source: Path | None, form: str) -> None:

@@ -11,15 +11,17 @@ import click
 
 from ironbell.app.install.options import DEFAULT_COMPONENTS
 from ironbell.cli.options import api_options
-from ironbell.cli.output import ended, print_json
+from ironbell.cli.output import print_json, result_document
 from ironbell.cli.session import connected
 
 if TYPE_CHECKING:
     from ironbell.app.install.apply import Outcome
     from ironbell.app.install.options import InstallOptions
 
-_OUTPUT = click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Form.")
-_NAMESPACE = click.option("--namespace", "-n", default="ironbell-system", show_default=True, help="Where it lives.")
+_OUTPUT = click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Output format.")
+_NAMESPACE = click.option(
+    "--namespace", "-n", default="ironbell-system", show_default=True, help="Namespace for Ironbell."
+)
 
 
 @click.command()
@@ -30,20 +32,22 @@ _NAMESPACE = click.option("--namespace", "-n", default="ironbell-system", show_d
     "--components",
     default=",".join(DEFAULT_COMPONENTS),
     show_default=True,
-    help="What to install, with commas; each word becomes a Deployment. Words are those of `ironbell run`.",
+    help="Components to install, with commas; each becomes a Deployment. The words are those of `ironbell run`.",
 )
-@click.option("--replicas", type=click.IntRange(min=0), default=2, show_default=True, help="Of each Deployment.")
+@click.option(
+    "--replicas", type=click.IntRange(min=0), default=2, show_default=True, help="Replicas of each Deployment."
+)
 @click.option(
     "--argument",
     "arguments",
     multiple=True,
     metavar="COMPONENT=ARGUMENT",
-    help="Further argument of `ironbell run` in a Deployment, such as wire=--interface=eth1.",
+    help="Additional argument of `ironbell run` in a Deployment, such as wire=--interface=eth1.",
 )
 @click.option("--print", "print_only", is_flag=True, help="Print the manifests instead of applying them.")
-@click.option("--dry-run", is_flag=True, help="Ask the server what would change.")
-@click.option("--without-pods", is_flag=True, help="Apply even to an API that runs no pods, such as that of `up`.")
-@click.option("--force-conflicts", is_flag=True, help="Take over fields that others have set.")
+@click.option("--dry-run", is_flag=True, help="Print what the server would change, and change nothing.")
+@click.option("--without-pods", is_flag=True, help="Apply even to an API without pods, such as that of `up`.")
+@click.option("--force-conflicts", is_flag=True, help="Take over fields that other managers have set.")
 @_OUTPUT
 def install(
     *,
@@ -58,7 +62,7 @@ def install(
 ) -> None:
     """Install Ironbell on a cluster: definitions, roles, policies and Deployments, by server-side apply.
 
-    Again changes only what differs: this is also how to upgrade.
+    Another run changes only what differs, so this is also the upgrade.
     """
     from ironbell.app.install.apply import ApplyOptions, apply, check_pods_run
     from ironbell.app.install.manifests import manifests, manifests_yaml
@@ -76,7 +80,7 @@ def install(
             if not without_pods:
                 await check_pods_run(api)
             options = ApplyOptions(dry_run=dry_run, force=force_conflicts)
-            return await _shown(apply(api, objects, options), quiet=output == "json")
+            return await _print_outcomes(apply(api, objects, options), quiet=output == "json")
 
     _finish(asyncio.run(work()), output=output, dry_run=dry_run)
 
@@ -84,9 +88,11 @@ def install(
 @click.command()
 @api_options
 @_NAMESPACE
-@click.option("--purge-crds", is_flag=True, help="Remove the definitions too, and with them all objects of ours.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be removed.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option(
+    "--purge-crds", is_flag=True, help="Also remove the CustomResourceDefinitions, and with them all objects."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")
 @_OUTPUT
 def uninstall(
     *,
@@ -98,7 +104,7 @@ def uninstall(
     yes: bool,
     output: str,
 ) -> None:
-    """Remove Ironbell from a cluster. Hardware, Workflows and all other objects of ours stay, unless --purge-crds."""
+    """Remove Ironbell from a cluster. Hardware, Workflows and its other objects stay, unless --purge-crds is set."""
     from ironbell.app.install.apply import remove
 
     if not yes and not dry_run:
@@ -108,7 +114,7 @@ def uninstall(
     async def work() -> list[Outcome]:
         async with connected(kubeconfig, context) as api:
             removed = remove(api, namespace, purge_definitions=purge_crds, dry_run=dry_run)
-            return await _shown(removed, quiet=output == "json")
+            return await _print_outcomes(removed, quiet=output == "json")
 
     _finish(asyncio.run(work()), output=output, dry_run=dry_run)
 
@@ -122,7 +128,7 @@ def _options(given: dict[str, Any]) -> InstallOptions:
     for text in given["arguments"]:
         word, equals, argument = text.partition("=")
         if not equals or word not in words:
-            raise click.BadParameter(f"{text!r} must be COMPONENT=ARGUMENT with a word of --components")
+            raise click.BadParameter(f"{text!r} is not COMPONENT=ARGUMENT with a word of --components")
         arguments[word] = (*arguments.get(word, ()), argument)
     return InstallOptions(
         namespace=given["namespace"],
@@ -133,22 +139,22 @@ def _options(given: dict[str, Any]) -> InstallOptions:
     )
 
 
-async def _shown(outcomes: AsyncIterator[Outcome], *, quiet: bool) -> list[Outcome]:
-    """Show each as it happens."""
-    found = []
+async def _print_outcomes(outcomes: AsyncIterator[Outcome], *, quiet: bool) -> list[Outcome]:
+    """Print each outcome as it happens."""
+    kept = []
     async for outcome in outcomes:
         if outcome.result != "waiting":
-            found.append(outcome)
+            kept.append(outcome)
         if not quiet:
             where = f"{outcome.namespace}/" if outcome.namespace else ""
             click.echo(f"{outcome.result:<12}{outcome.kind:<34}{where}{outcome.name}")
-    return found
+    return kept
 
 
 def _finish(outcomes: Iterable[Outcome], *, output: str, dry_run: bool) -> None:
     outcomes = list(outcomes)
     if output == "json":
-        print_json(ended("unchanged" if dry_run else "done", dryRun=dry_run, objects=outcomes))
+        print_json(result_document("unchanged" if dry_run else "done", dryRun=dry_run, objects=outcomes))
         return
     counts: dict[str, int] = {}
     for outcome in outcomes:

@@ -11,7 +11,7 @@ import click
 
 from ironbell.base.errors import IronbellError
 from ironbell.cli.options import JSON, output_option
-from ironbell.cli.output import ended, print_json
+from ironbell.cli.output import print_json, result_document
 
 EXAMPLE = """\
 # Virtual machines for `ironbell up --lab FILE`. Everything but the names has a default.
@@ -20,7 +20,7 @@ network:
   subnet: 192.168.77.0/24
 machines:
 - name: node-1
-  kind: qemu          # or namespace: no emulation, for where there is no KVM
+  kind: qemu          # or namespace: without emulation, for hosts without KVM
   firmware: uefi      # or bios
   memory: 1536        # MiB
   cpus: 2
@@ -34,7 +34,7 @@ DATA_DIR = click.option(
 
 @click.group()
 def lab() -> None:
-    """Virtual bare metal: QEMU machines with virtual BMCs on a network of their own."""
+    """Virtual bare metal: QEMU machines with virtual BMCs on a separate network."""
 
 
 @lab.command()
@@ -43,17 +43,17 @@ def lab() -> None:
 def init(file: Path, output: str) -> None:
     """Write an example lab FILE."""
     if file.exists():
-        raise IronbellError(f"{file} is there already and is not overwritten")
+        raise IronbellError(f"{file} already exists and is not overwritten")
     file.write_text(EXAMPLE)
     if output == JSON:
-        print_json(ended("written", file=str(file)))
+        print_json(result_document("written", file=str(file)))
         return
     click.echo(f"wrote {file}; next: ironbell up --data-dir DIR --lab {file}")
 
 
 @lab.command(name="list")
 @DATA_DIR
-@click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Form.")
+@click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Output format.")
 def list_machines(data_dir: Path, output: str) -> None:
     """Show the machines."""
     from ironbell.cli.objects.tables import aligned
@@ -90,11 +90,11 @@ def manifests(data_dir: Path, namespace: str) -> None:
 @click.argument("action", type=click.Choice(["on", "off", "cycle", "shutdown"]))
 @output_option()
 def power(data_dir: Path, name: str, action: str, output: str) -> None:
-    """Press a machine's power button by hand."""
+    """Press a machine's power button."""
     answer = _command(data_dir, {"machine": name, "power": action})
     state = str(answer["power"]).lower()
     if output == JSON:
-        print_json(ended(action, machine=name, power=state))
+        print_json(result_document(action, machine=name, power=state))
         return
     click.echo(f"{name}: power {state}")
 
@@ -105,10 +105,10 @@ def power(data_dir: Path, name: str, action: str, output: str) -> None:
 @click.argument("kind", type=click.Choice(["none", "unreachable", "wrong-password", "slow", "busy", "broken"]))
 @output_option()
 def fault(data_dir: Path, name: str, kind: str, output: str) -> None:
-    """Give a machine's BMC a fault, or take it away (none)."""
+    """Set a fault of a machine's BMC; `none` removes it."""
     _command(data_dir, {"machine": name, "fault": kind})
     if output == JSON:
-        print_json(ended("set", machine=name, fault=kind))
+        print_json(result_document("set", machine=name, fault=kind))
         return
     click.echo(f"{name}: BMC fault {kind}")
 
@@ -116,8 +116,8 @@ def fault(data_dir: Path, name: str, kind: str, output: str) -> None:
 @lab.command()
 @DATA_DIR
 @click.argument("name")
-@click.option("--follow", "-f", is_flag=True, help="Go on until Ctrl-C.")
-@click.option("--attach", "-a", is_flag=True, help="Type into it, too; Ctrl-] leaves.")
+@click.option("--follow", "-f", is_flag=True, help="Continue until Ctrl-C.")
+@click.option("--attach", "-a", is_flag=True, help="Also type into the console; Ctrl-] detaches.")
 def console(data_dir: Path, name: str, *, follow: bool, attach: bool) -> None:
     """Show a machine's serial console."""
     from ironbell.lab.state import read_state

@@ -1,6 +1,6 @@
 """The `ironbell` command: its subcommands, loaded only when they are called.
 
-Whatever fails is printed as one line, without a traceback; see `problems`.
+Every failure is printed as one line, without a traceback; see `problems`.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from click.shell_completion import CompletionItem
 
 from ironbell.base.terminal import guard_terminals
 from ironbell.cli.options import api_options
-from ironbell.cli.output import wants_json
+from ironbell.cli.output import requests_json
 from ironbell.cli.problems import report
 
 # name -> (module, attribute, one line of help): listing the commands imports none of them
 COMMANDS = {
-    "up": ("ironbell.cli.up", "up", "Start the Kubernetes API, the controllers and the servers toward machines."),
+    "up": ("ironbell.cli.up", "up", "Start the Kubernetes API, the controllers and the services for machines."),
     "run": ("ironbell.cli.run", "run", "Run components against any Kubernetes API."),
     "install": ("ironbell.cli.install", "install", "Install Ironbell on a cluster."),
     "uninstall": ("ironbell.cli.install", "uninstall", "Remove Ironbell from a cluster."),
-    "demo": ("ironbell.cli.demo", "demo", "Make a cluster of powered-off virtual servers, and show each stage."),
+    "demo": ("ironbell.cli.demo", "demo", "Create a cluster on powered-off virtual servers, and show each stage."),
     "get": ("ironbell.cli.objects.get", "get", "Show objects as a table."),
-    "logs": ("ironbell.cli.objects.logs", "logs", "Show what a workflow's actions print."),
-    "why": ("ironbell.cli.objects.why", "why", "Tell why an object waits or failed."),
-    "cluster": ("ironbell.cli.objects.cluster", "cluster", "Kubernetes clusters on machines."),
+    "logs": ("ironbell.cli.objects.logs", "logs", "Show the output of a workflow's actions."),
+    "why": ("ironbell.cli.objects.why", "why", "Explain why an object waits or failed."),
+    "cluster": ("ironbell.cli.objects.cluster", "cluster", "Create and change Kubernetes clusters on machines."),
     "pivot": ("ironbell.cli.objects.pivot", "pivot", "Move clusters to another management cluster."),
     "template": ("ironbell.cli.template", "template", "Render workflow templates."),
     "crds": ("ironbell.cli.version", "crds", "Print CustomResourceDefinitions."),
-    "lab": ("ironbell.cli.lab", "lab", "Virtual bare metal."),
-    "osie": ("ironbell.cli.builds", "osie", "The in-memory OS."),
-    "image": ("ironbell.cli.builds", "image", "Disk images of operating systems."),
-    "ipxe": ("ironbell.cli.builds", "ipxe", "iPXE binaries with our script inside."),
+    "lab": ("ironbell.cli.lab", "lab", "Control virtual bare metal."),
+    "osie": ("ironbell.cli.builds", "osie", "Build the in-memory OS."),
+    "image": ("ironbell.cli.builds", "image", "Build disk images of operating systems."),
+    "ipxe": ("ironbell.cli.builds", "ipxe", "Build iPXE binaries with an embedded script."),
     "backup": ("ironbell.cli.backup", "backup", "Write all objects of a site to a file."),
-    "restore": ("ironbell.cli.backup", "restore", "Bring a site back from a backup."),
-    "hardware": ("ironbell.cli.objects.restored", "hardware", "Confirm what a restore says of servers."),
-    "pool": ("ironbell.cli.objects.restored", "pool", "Confirm what a restore says of pools of addresses."),
-    "storage": ("ironbell.cli.backup", "storage", "The database of a site."),
+    "restore": ("ironbell.cli.backup", "restore", "Restore a site from a backup."),
+    "hardware": ("ironbell.cli.objects.restored", "hardware", "Confirm the records of servers after a restore."),
+    "pool": ("ironbell.cli.objects.restored", "pool", "Confirm address pools after a restore."),
+    "storage": ("ironbell.cli.backup", "storage", "Check the database of a site, and change its key."),
     "completion": ("ironbell.cli.version", "completion", "Print a script that completes commands in a shell."),
     "version": ("ironbell.cli.version", "version", "Print the version."),
 }
@@ -74,10 +74,10 @@ class LazyGroup(click.Group):
         return name, command, rest
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """As click's, without an import of every command."""
-        found = [CompletionItem(name, help=line) for name, (_, _, line) in COMMANDS.items()]
+        """Complete as click does, without an import of every command."""
+        commands = [CompletionItem(name, help=line) for name, (_, _, line) in COMMANDS.items()]
         options = click.Command.shell_complete(self, ctx, incomplete)
-        return [item for item in found if str(item.value).startswith(incomplete)] + options
+        return [item for item in commands if str(item.value).startswith(incomplete)] + options
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -88,14 +88,16 @@ def _check_options(context: click.Context, command: click.Command) -> None:
     """Check that the command honours the options that were given before it.
 
     Raises:
-        click.UsageError: it does not talk to an API.
+        click.UsageError: the command does not use an API.
     """
     for parameter in command.params:
         if parameter.name == "kubeconfig":
             return
     for name in ("kubeconfig", "context"):
         if context.params.get(name):
-            raise click.UsageError(f"`ironbell {command.name}` talks to no API, so --{name} has no effect.", context)
+            raise click.UsageError(
+                f"`ironbell {command.name}` does not use an API, so --{name} has no effect.", context
+            )
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -125,7 +127,7 @@ def main() -> None:
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the outermost place: reported, and the status set
-        sys.exit(report(error, as_json=wants_json(sys.argv[1:])))
+        sys.exit(report(error, as_json=requests_json(sys.argv[1:])))
 
 
 if __name__ == "__main__":

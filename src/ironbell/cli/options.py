@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def api_options(command: F) -> F:
-    """Options of every command that talks to an API, and of the groups around it: they may be given on either side."""
+    """Options of every command that uses an API, and of the groups around it: they may be set on either side."""
     command = click.option(
         "--context", default="", callback=_or_of_group, help="Context of the kubeconfig.  [default: its current one]"
     )(command)
@@ -25,12 +25,12 @@ def api_options(command: F) -> F:
         "--kubeconfig",
         type=click.Path(path_type=Path, dir_okay=False),
         callback=_or_of_group,
-        help="How to reach the API.  [default: $KUBECONFIG, else ~/.kube/config]",
+        help="Kubeconfig of the API.  [default: $KUBECONFIG, else ~/.kube/config]",
     )(command)
 
 
 def _or_of_group(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """What was given to the command, else what was given to the nearest group around it."""
+    """The value set on the command, or else on the nearest group around it."""
     around = context.parent
     while not value and around is not None:
         value = around.params.get(parameter.name or "") or value
@@ -45,22 +45,22 @@ def namespace_options(command: F) -> F:
 
 
 def output_option(*, text: str = "text") -> Callable[[F], F]:
-    """`-o`, with `json` beside the form for people."""
+    """`-o`, with `json` beside the text format."""
     return _form_option("--output", "-o", text=text)
 
 
 def format_option(command: F) -> F:
-    """The same as `-o`, for commands whose `--output` names what they write."""
+    """The same as `-o`, for commands whose `--output` names a file or folder."""
     return _form_option("-o", "--format", "form", text="text")(command)
 
 
 def _form_option(*names: str, text: str) -> Callable[[F], F]:
     forms = click.Choice([text, JSON])
-    return click.option(*names, type=forms, default=text, show_default=True, help="Form of the answer.")
+    return click.option(*names, type=forms, default=text, show_default=True, help="Output format.")
 
 
 def values(context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    """Callback of an option that takes `NAME=VALUE` several times; the last of a name counts."""
+    """Callback of an option that takes `NAME=VALUE` several times; the last value of a name takes precedence."""
     result: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
@@ -74,7 +74,7 @@ def named_folder(text: str) -> tuple[str, str]:
     """A folder of artefacts with its name, as `NAME=FOLDER`."""
     name, equals, folder = text.partition("=")
     if not equals or not name or not folder:
-        raise click.BadParameter(f"{text!r} must be NAME=FOLDER", param_hint="--artefacts")
+        raise click.BadParameter(f"{text!r} is not NAME=FOLDER", param_hint="--artefacts")
     return name, folder
 
 
@@ -82,7 +82,7 @@ def read_text(path: str, *, purpose: str) -> str:
     """The text of a file, or of standard input for `-`. `purpose` names what is expected, such as "a cluster template".
 
     Raises:
-        TextFileError: it does not exist, is a folder, cannot be read, or holds bytes that are no text.
+        TextFileError: it does not exist, is a folder, cannot be read, or is not text.
     """
     if path == STANDARD_INPUT:
         return text_of(sys.stdin.buffer.read(), name="standard input", purpose=purpose)

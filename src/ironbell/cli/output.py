@@ -1,8 +1,8 @@
-"""`-o json`: what a command did, as one JSON document on standard output.
+"""`-o json`: the result of a command as one JSON document on standard output.
 
-A document holds values (kind, namespace, name, result, reason, time), never text that has to be taken apart. Progress
-goes to standard error. A command that fails ends with a status other than 0 and prints an object `error` on standard
-output, beside the line on standard error; see `problems`.
+A document holds values (kind, namespace, name, result, reason, time), never text to be parsed. Progress goes to
+standard error. A command that fails ends with a status other than 0 and prints an object `error` on standard output,
+beside the line on standard error; see `problems`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def print_progress(progress: Progress) -> None:
     click.echo(printable(str(progress)), err=True)
 
 
-def ended(result: str, **values: Any) -> dict[str, Any]:
-    """The document of a command that did something: its result in one word, when it ended, and the values."""
+def result_document(result: str, **values: Any) -> dict[str, Any]:
+    """The document of a command that changed something: its result in one word, its end time, and the values."""
     from ironbell.base.clock import SystemClock, rfc3339
 
     return {"result": result, "time": rfc3339(SystemClock().now()), **values}
@@ -48,13 +48,14 @@ def reference(kind: str, namespace: str, name: str, **values: Any) -> dict[str, 
     return {"kind": kind, "namespace": namespace, "name": name, **values}
 
 
-_ALONE = frozenset(("-ojson", "--output=json", "--format=json"))
-_BEFORE = frozenset(("-o", "--output", "--format"))
+_JOINED = frozenset(("-ojson", "--output=json", "--format=json"))
+_SEPARATE = frozenset(("-o", "--output", "--format"))
 
 
-def wants_json(arguments: Sequence[str]) -> bool:
+def requests_json(arguments: Sequence[str]) -> bool:
     """Return whether a command line requests JSON, even one that cannot be parsed: its error is then JSON as well."""
     following = [*arguments[1:], ""]
     return any(
-        word in _ALONE or (word in _BEFORE and value == JSON) for word, value in zip(arguments, following, strict=False)
+        word in _JOINED or (word in _SEPARATE and value == JSON)
+        for word, value in zip(arguments, following, strict=False)
     )

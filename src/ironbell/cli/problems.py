@@ -1,8 +1,8 @@
-"""How a command that failed reports that: one line on standard error, with the remedy, and an exit status.
+"""Report the failure of a command: one line on standard error, with the remedy, and an exit status.
 
-With `-o json`, an object `error` on standard output has the same as values.
+With `-o json`, an object `error` on standard output has the same content as values.
 
-Exit statuses: 1 what was asked for failed, 2 the command line is wrong, 130 interrupted, 141 the reader is gone.
+Exit statuses: 1 the command failed, 2 the command line is wrong, 130 interrupted, 141 nobody reads the output.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SHOW_TRACEBACK = "IRONBELL_TRACEBACK"
 FAILED, INTERRUPTED, NO_READER = 1, 130, 141
 _BY_CODE = {
     401: "Use a kubeconfig of this API that is still valid; `ironbell up` writes one at every start.",
-    403: "Use a kubeconfig or --context of somebody who may do that, or have the right granted.",
+    403: "Use a kubeconfig or --context of a user who may do that, or have the right granted.",
 }
-"""What can be done about a refusal by the API server, by its HTTP status."""
-_UNREACHABLE = "Check that it runs, and that the kubeconfig is the one of this API."
+"""Remedies for a rejection by the API server, by HTTP status."""
+_UNREACHABLE = "Check that the API server runs, and that the kubeconfig belongs to it."
 _REMEDIES = {
     errno.ENOENT: "Check the path.",
     errno.ENOTDIR: "Check the path.",
-    errno.EISDIR: "Give a file instead of a folder.",
+    errno.EISDIR: "Use a file instead of a folder.",
     errno.EEXIST: "Choose another path.",
     errno.EACCES: "Run as root or with sudo, or choose another path.",
     errno.EPERM: "Run as root or with sudo, or choose another path.",
@@ -41,26 +41,26 @@ _REMEDIES = {
 
 
 def report(error: BaseException, *, as_json: bool = False) -> int:
-    """Print why a command failed; returns the exit status."""
+    """Print why a command failed, and return the exit status."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return error.exit_code
     if isinstance(error, BrokenPipeError):
-        # what is left in the buffer has no reader either: flushing it at exit would fail once more
+        # the rest of the buffer has no reader either: flushing it at exit would fail once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
     if isinstance(error, click.Abort):
-        click.echo(err=True)  # the cursor is behind the question
+        click.echo(err=True)  # the cursor is behind the prompt
     status, message = _described(error)
     click.echo(f"ironbell: {message}", err=True)
     if as_json:
-        with contextlib.suppress(BrokenPipeError):  # the line above is for those who closed it
+        with contextlib.suppress(BrokenPipeError):  # standard output may be closed
             print_json({"error": _values(error, message, status)})
     return status
 
 
 def _values(error: BaseException, message: str, status: int) -> dict[str, Any]:
-    """What the line says, as values; `details` of the error (such as `why`) are added."""
+    """The content of the line as values; `details` of the error (such as `why`) are added."""
     reason = getattr(error, "reason", "") or type(error).__name__
     return {**getattr(error, "details", {}), "reason": str(reason), "message": message, "status": status}
 
@@ -74,7 +74,7 @@ def _described(error: BaseException) -> tuple[int, str]:
         return error.exit_code, error.format_message()
     is_interrupt = isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
     if isinstance(error, click.Abort) and not is_interrupt and not sys.stdin.isatty():
-        return FAILED, "This command asks a question, and standard input is no terminal. Answer it with --yes."
+        return FAILED, "This command needs a confirmation, and standard input is not a terminal. Confirm it with --yes."
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return INTERRUPTED, "interrupted"
     if isinstance(error, IronbellError):

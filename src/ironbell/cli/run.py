@@ -19,12 +19,13 @@ from ironbell.contract.system import Option, Settings
 def _list_components() -> str:
     from ironbell.app.components import COMPONENTS, GROUPS
 
+    width = 2 + max(len(name) for name in (*(component.name for component in COMPONENTS), *GROUPS))
     lines = []
     for component in COMPONENTS:
         older = f" (also: {', '.join(component.aliases)})" if component.aliases else ""
-        lines.append(f"  {component.name:<16}{component.summary}{older}")
+        lines.append(f"  {component.name:<{width}}{component.summary}{older}")
     for group, role in GROUPS.items():
-        lines.append(f"  {group:<16}All of: {', '.join(c.name for c in COMPONENTS if c.role is role)}.")
+        lines.append(f"  {group:<{width}}All of: {', '.join(c.name for c in COMPONENTS if c.role is role)}.")
     return "\n".join(lines)
 
 
@@ -39,7 +40,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 class _Listing(click.Command):
-    """Shows the components in its help, and remembers what it was told: a part of it may run in another process."""
+    """Shows the components in its help, and keeps its arguments: another process may run some of the components."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[_ARGUMENTS] = tuple(args)
@@ -69,100 +70,114 @@ def _details(option: Option) -> dict[str, Any]:
 @click.command(cls=_Listing)
 @click.argument("components", nargs=-1, required=True, metavar="COMPONENT...")
 @api_options
-@click.option("--namespace", "-n", default="", help="Look at this namespace only.  [default: all]")
+@click.option("--namespace", "-n", default="", help="Watch only this namespace.  [default: all]")
 @click.option(
     "--health-address",
     default="",
-    help="Serve /healthz, /readyz and /metrics here, as ADDRESS:PORT; where several processes are run, the workflow "
-    "service has the port after that of the boot services, and controllers have the one after that.",
+    help="Serve /healthz, /readyz and /metrics at ADDRESS:PORT; with several processes, the workflow service has the "
+    "next port after the boot services, and the controllers have the one after that.",
 )
-@click.option("--grace", "grace_s", type=SECONDS, default="20s", show_default=True, help="Time to end in.")
-@click.option("--workers", multiple=True, metavar="[CONTROLLER=]N", help="Reconciles at a time.")
-@click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Let one replica work.")
+@click.option("--grace", "grace_s", type=SECONDS, default="20s", show_default=True, help="Time limit of the shutdown.")
+@click.option("--workers", multiple=True, metavar="[CONTROLLER=]N", help="Number of concurrent reconciles.")
+@click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Let only one replica work.")
 @click.option(
     "--lease-namespace", default="", help="Namespace of the Leases.  [default: the pod's, else ironbell-system]"
 )
 @click.option(
-    "--lease-duration", type=SECONDS, default="15s", show_default=True, help="After it a dead leader is replaced."
+    "--lease-duration",
+    type=SECONDS,
+    default="15s",
+    show_default=True,
+    help="Time after which a dead leader is replaced.",
 )
-@click.option("--renew-deadline", type=SECONDS, default="10s", show_default=True, help="After it a leader gives up.")
-@click.option("--retry-period", type=SECONDS, default="2s", show_default=True, help="Time between tries.")
-@click.option("--webhook-address", default="", help="tink-controller, cluster-api: answer webhooks here.")
-@click.option("--webhook-host", "webhook_hosts", multiple=True, help="Name by which the API server calls them.")
+@click.option(
+    "--renew-deadline", type=SECONDS, default="10s", show_default=True, help="Time after which a leader gives up."
+)
+@click.option("--retry-period", type=SECONDS, default="2s", show_default=True, help="Time between attempts.")
+@click.option("--webhook-address", default="", help="tink-controller, cluster-api: address of the webhooks.")
+@click.option("--webhook-host", "webhook_hosts", multiple=True, help="Name by which the API server calls the webhooks.")
 @_system_options
 @click.option(
     "--identity",
     type=click.Choice(["own", "strict", "compat"]),
     default="own",
     show_default=True,
-    help="Servers and capt, the same for all of them: own, machines are known by the token of their boot for our "
-    "Templates and those annotated so, others by address; strict, all by token; compat, all by agent id, as upstream. "
-    "capt beside an upstream Tinkerbell needs compat.",
+    help="Servers and capt; use the same value for all of them. own: machines are identified by the token of their "
+    "boot for our Templates and those annotated so, others by address; strict: all by token; compat: all by agent id, "
+    "as upstream. capt beside an upstream Tinkerbell needs compat.",
 )
 @click.option(
     "--trusted-proxies",
     multiple=True,
     metavar="CIDR",
-    help="Servers: address or network of proxies before us: over HTTP the machine's address is in X-Forwarded-For, "
-    "over gRPC it is not compared.",
+    help="Servers: address or network of trusted proxies: over HTTP the machine's address is in X-Forwarded-For, over "
+    "gRPC it is not compared.",
 )
 @click.option("--data-dir", default="/var/lib/ironbell", show_default=True, help="Servers: folder for logs and copies.")
-@click.option("--interface", default="", help="Servers: serve this network interface only.  [default: all]")
-@click.option("--advertise", default="", help="Servers: our address for machines.")
+@click.option("--interface", default="", help="Servers: serve only this network interface.  [default: all]")
+@click.option("--advertise", default="", help="Servers: address of this host for machines.")
 @click.option(
     "--dhcp",
     type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]),
     default="reservation",
     show_default=True,
-    help="Servers: who gives addresses.",
+    help="Servers: how machines get their addresses.",
 )
-@click.option("--force", is_flag=True, help="Servers: give addresses even where another DHCP server answers.")
+@click.option("--force", is_flag=True, help="Servers: assign addresses even if another DHCP server answers.")
 @click.option(
     "--http-port",
     type=click.IntRange(0, 65535),
     default=HTTP_PORT,
     show_default=True,
-    help="Servers: scripts, artefacts, metadata.",
+    help="Servers: port for scripts, artefacts and metadata.",
 )
 @click.option(
     "--metadata-port",
     type=click.IntRange(0, 65535),
     default=0,
-    help=f"Servers: a second port for metadata, such as {UPSTREAM_METADATA_PORT} for templates of older "
+    help=f"Servers: additional port for metadata, such as {UPSTREAM_METADATA_PORT} for templates of older "
     "Tinkerbell; 0: none.",
 )
 @click.option(
     "--metadata-by-instance-id",
     is_flag=True,
-    help="Servers: serve metadata also to whoever knows an instance id, below /tootles/instanceID/ID.",
+    help="Servers: also serve metadata to clients that know an instance id, below /tootles/instanceID/ID.",
 )
-@click.option("--tftp-port", type=click.IntRange(0, 65535), default=TFTP_PORT, show_default=True, help="Servers: TFTP.")
+@click.option(
+    "--tftp-port",
+    type=click.IntRange(0, 65535),
+    default=TFTP_PORT,
+    show_default=True,
+    help="Servers: port for TFTP.",
+)
 @click.option(
     "--grpc-port",
     type=click.IntRange(0, 65535),
     default=GRPC_PORT,
     show_default=True,
-    help="Servers: the workflow service.",
+    help="Servers: port of the workflow service.",
 )
-@click.option("--grpc-authority", default="", help="Servers: HOST:PORT of the workflow service, where it is elsewhere.")
+@click.option(
+    "--grpc-authority", default="", help="Servers: HOST:PORT of the workflow service, if it runs on another host."
+)
 @click.option("--osie-dir", default="", help="Servers: folder of the in-memory OS.")
-@click.option("--osie-url", default="", help="Servers: where machines fetch the in-memory OS instead of from us.")
-@click.option("--ipxe-dir", default="", help="Servers: folder of own iPXE binaries.")
-@click.option("--node-images", default="", help="Servers: folder of images of nodes, served as /images/.")
+@click.option("--osie-url", default="", help="Servers: URL of the in-memory OS, instead of this host.")
+@click.option("--ipxe-dir", default="", help="Servers: folder of custom iPXE binaries.")
+@click.option("--node-images", default="", help="Servers: folder of node images, served as /images/.")
 @click.option("--artefacts", multiple=True, metavar="NAME=FOLDER", help="Servers: serve a folder as /NAME/.")
 @click.option("--console", "consoles", multiple=True, help="Servers: console of the in-memory OS.")
 @click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Servers: argument of the in-memory OS.")
-@click.option("--syslog-host", default="", help="Servers: where the in-memory OS sends its log.")
-@click.option("--user", default="", help="Servers: account to become.  [default: ironbell if it exists, else 60770]")
+@click.option("--syslog-host", default="", help="Servers: host to which the in-memory OS sends its log.")
+@click.option("--user", default="", help="Servers: account to run as.  [default: ironbell if it exists, else 60770]")
 @click.option("--only-controllers", is_flag=True, hidden=True)
 @click.pass_context
 def run(ctx: click.Context, /, components: tuple[str, ...], **given: Any) -> None:
-    """Run components against any Kubernetes API: this pod's, or a kubeconfig's.
+    """Run components against any Kubernetes API: this pod's, or that of a kubeconfig.
 
-    Controllers elect a leader per component; servers toward machines run on every replica. The workflow service
-    (tink-server) beside boot services (smee, tootles), as in `wire`, is a process of its own, and so are controllers
-    beside servers; each is started again if it dies. SIGTERM lets work in progress finish and hands the leases over; a
-    second one ends the process at once.
+    Controllers elect a leader per component; servers for machines run on every replica. The workflow service
+    (tink-server) beside boot services (smee, tootles), as in `wire`, runs in a separate process, and so do controllers
+    beside servers; each is started again if it dies. SIGTERM lets work in progress finish and releases the leases; a
+    second one ends the process immediately.
     """
     from ironbell.app.processes.logs import configure_logging
     from ironbell.app.run.parts import find_connection
@@ -179,7 +194,7 @@ def run(ctx: click.Context, /, components: tuple[str, ...], **given: Any) -> Non
     configure_logging(process="-".join(component.name for component in options.components))
     if is_part:
         drop_privileges(named_account(given["user"]))
-    failed = (lambda why: report("failed", message=why)) if is_part else (lambda _why: None)
+    failed = (lambda reason: report("failed", message=reason)) if is_part else (lambda _reason: None)
     sys.exit(run_components(options, connection, failed))
 
 
@@ -190,7 +205,7 @@ def _servers(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _become_servers(servers: tuple[str, ...], given: dict[str, Any], controllers: tuple[str, ...]) -> NoReturn:
-    """Go on as what serves machines, or as what supervises that."""
+    """Continue as the process that serves machines, or that supervises such processes."""
     from ironbell.app.run.servers_config import ServersConfig
     from ironbell.app.run.split import after, become_servers, become_supervisor, split
 
@@ -219,7 +234,7 @@ def _become_servers(servers: tuple[str, ...], given: dict[str, Any], controllers
 
 
 def _other_arguments(context: click.Context, given: dict[str, Any]) -> tuple[str, ...]:
-    """Arguments of `ironbell` for a process with the controllers alone; what is given last counts."""
+    """Arguments of `ironbell` for a process with only the controllers; the last value of an option takes precedence."""
     reach = [("--kubeconfig", str(given["kubeconfig"] or "")), ("--context", given["context"])]
     more = [word for option, value in reach if value for word in (option, value)]
     return ("run", *context.meta[_ARGUMENTS], *more, "--only-controllers")
@@ -231,7 +246,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.run.controllers import controller_names
     from ironbell.app.run.options import ElectionOptions, RunOptions, read_workers
 
-    components = tuple(one for one in components_named(words) if one.role is Role.CONTROLLERS)
+    components = tuple(component for component in components_named(words) if component.role is Role.CONTROLLERS)
     if given["health_address"]:
         read_address(given["health_address"])
     if given["webhook_address"]:
@@ -275,7 +290,7 @@ def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
     names = tuple(artefact_name(named_folder(text)[0]) for text in given["artefacts"])
     if given["node_images"]:
         if FOLDER in names:
-            raise click.BadParameter(f"the name {FOLDER!r} is taken by --node-images", param_hint="--artefacts")
+            raise click.BadParameter(f"the name {FOLDER!r} belongs to --node-images", param_hint="--artefacts")
         names = (*names, FOLDER)
     return WireConfig(
         folder=str(Path(given["data_dir"]).absolute()),
@@ -309,6 +324,6 @@ def _proxies(texts: tuple[str, ...]) -> tuple[str, ...]:
         networks(texts)
     except ValueError as error:
         raise click.BadParameter(
-            f"{error}; give an address or a network such as 10.0.0.0/8", param_hint="--trusted-proxies"
+            f"{error}; use an address or a network such as 10.0.0.0/8", param_hint="--trusted-proxies"
         ) from error
     return texts

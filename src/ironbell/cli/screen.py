@@ -1,4 +1,4 @@
-"""The screen of `ironbell up`: what serves where, the line that lets kubectl find the API, warnings, and the state.
+"""The screen of `ironbell up`: addresses of services, the line with the kubeconfig, warnings, and the state.
 
 It is drawn with plain text and three control sequences (home, clear, colour) in the terminal's normal mode: a process
 that is killed leaves nothing to restore. It is drawn again only when something changed.
@@ -31,42 +31,42 @@ _CANNOT_START = "cannot start"
 
 @dataclass(frozen=True)
 class Line:
-    """One line; `is_whole` if it must be shown to its last letter, over several rows if need be."""
+    """One line; `is_whole` if it must be shown completely, over several rows if necessary."""
 
     text: str = ""
     style: str = ""
     is_whole: bool = False
     rank: int = 0
-    """What has a higher rank is left out first where there are too few rows."""
+    """Lines with a higher rank are left out first if there are too few rows."""
 
     def rows(self, width: int) -> int:
-        """How many rows of a terminal it takes."""
+        """Number of terminal rows that the line takes."""
         return max(1, -(-len(self.text) // width)) if self.is_whole else 1
 
     def drawn(self, width: int, *, colour: bool) -> str:
-        """With control sequences, cut to the width unless it is whole."""
+        """The line with control sequences, cut to the width unless it is whole."""
         text = self.text if self.is_whole or len(self.text) <= width else self.text[: max(width - 1, 0)] + "…"
         return f"\x1b[{self.style}m{text}{PLAIN}" if self.style and colour else text
 
 
 @dataclass
 class SiteView:
-    """What is known of a site: its options, and what its processes have reported. Gives the lines to show. Pure."""
+    """The state of a site: its options, and the reports of its processes. Returns the lines to show. Pure."""
 
     options: UpOptions
     address: str
-    """Where servers reach us."""
+    """The address of this host for servers."""
     log: Path
     version: str
     warnings: list[str] = field(default_factory=list)
     log_problem: str = ""
-    """Why the log cannot be kept within its limit."""
+    """The reason why the log cannot be kept within its limit."""
     states: dict[str, str] = field(default_factory=dict)
-    """What each requested process waits for or failed with; empty once it serves."""
+    """State of each requested process: what it waits for, or its failure; empty once it serves."""
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     machines: dict[str, str] = field(default_factory=dict)
 
-    def note(self, name: str, report: Mapping[str, Any]) -> None:
+    def record(self, name: str, report: Mapping[str, Any]) -> None:
         """Record a report of a process, or of `up` itself."""
         event = report["event"]
         facts = self.facts.setdefault(name, {})
@@ -83,7 +83,7 @@ class SiteView:
             self.states[name] = f"{_CANNOT_START}: {report.get('message', '')}"
         elif event == "ended" and name in self.states and not self.states[name].startswith(_CANNOT_START):
             # a process that reported why it cannot start ends at once, and would hide the cause
-            self.states[name] = f"ended with status {report['status']} and is being started again"
+            self.states[name] = f"exited with status {report['status']} and is being restarted"
 
     def lines(self) -> list[Line]:
         """All lines, for a terminal of any height."""
@@ -100,8 +100,8 @@ class SiteView:
             *(Line(f"{name.ljust(width)}   {where}", rank=2) for name, where in services),
             Line(rank=4),
             *(Line(f"Warning: {warning}", RED, is_whole=True, rank=1) for warning in warnings),
-            Line(f"Log: {self.log} (`--log` shows it here instead)", is_whole=True, rank=3),
-            Line("Ctrl-C ends Ironbell. Objects and servers stay as they are.", rank=3),
+            Line(f"Log: {self.log} (use `--log` to show it here)", is_whole=True, rank=3),
+            Line("Ctrl-C stops Ironbell. Objects and servers stay unchanged.", rank=3),
         ]
 
     def _export(self) -> Iterator[Line]:
@@ -110,7 +110,7 @@ class SiteView:
             yield Line(f"export KUBECONFIG={shlex.quote(str(kubeconfig))}", BOLD, is_whole=True)
 
     def _services(self) -> Iterator[tuple[str, str]]:
-        """What serves where, as far as it is bound."""
+        """Names and addresses of the services that are bound."""
         core, boot, workflow, lab = (self.facts.get(name, {}) for name in (CORE, BOOT, WORKFLOW, LAB))
         address = self.address or "all addresses"
         if "port" in core:
@@ -131,11 +131,11 @@ class SiteView:
             yield "Simulation", f"servers: {self.options.simulated_servers}"
         if self.machines:
             on = sum(power.lower() == "on" for power in self.machines.values())
-            yield "Lab", f"virtual machines: {len(self.machines)}, switched on: {on}"
+            yield "Lab", f"virtual machines: {len(self.machines)}, powered on: {on}"
 
 
 def fitted(lines: list[Line], *, width: int, height: int) -> list[Line]:
-    """The lines that a terminal has room for; the cursor needs a row of its own."""
+    """The lines that fit into a terminal; the cursor needs a separate row."""
     shown = list(lines)
     while sum(line.rows(width) for line in shown) > max(height - 1, 1) and len(shown) > 1:
         rank = max(line.rank for line in shown)
@@ -148,7 +148,7 @@ def fitted(lines: list[Line], *, width: int, height: int) -> list[Line]:
 class Screen:
     """Draws a site on a terminal.
 
-    The terminal is opened anew, without blocking: a reader who has stopped the output must not stop the site.
+    The terminal is opened again, without blocking: a reader who has stopped the output must not stop the site.
     """
 
     view: SiteView
@@ -157,26 +157,26 @@ class Screen:
     _drawn: str = ""
     _has_begun: bool = False
 
-    def note(self, name: str, report: Mapping[str, Any]) -> None:
+    def record(self, name: str, report: Mapping[str, Any]) -> None:
         """Record a report and show it."""
-        self.view.note(name, report)
+        self.view.record(name, report)
         self.draw()
 
-    def draw(self, *, anew: bool = False) -> None:
-        """Draw what changed; `anew` after the terminal's size changed."""
+    def draw(self, *, force: bool = False) -> None:
+        """Draw the lines if they changed; `force` after the terminal's size changed."""
         try:
             width, height = os.get_terminal_size(self.terminal)
         except OSError:
-            return  # the terminal is gone, and the signal that ends us is on its way
+            return  # the terminal was closed, and a signal will end this process
         width, height = width or 80, height or 24
         lines = fitted([_clean(line) for line in self.view.lines()], width=width, height=height)
         picture = "".join(f"{line.drawn(width, colour=self.colour)}\r\n" for line in lines)
-        if picture == self._drawn and not anew:
+        if picture == self._drawn and not force:
             return
         # what the terminal shows of earlier commands is moved into its history
         lead = "" if self._has_begun else "\r\n" * height
         whole = f"{lead}{HOME}{CLEAR}{picture}".encode()
-        with contextlib.suppress(OSError):  # no room for it now; the next look tries again
+        with contextlib.suppress(OSError):  # the terminal takes no output now; the next call tries again
             self._drawn, self._has_begun = "", True
             if os.write(self.terminal, whole) == len(whole):
                 self._drawn = picture
@@ -187,7 +187,8 @@ def _clean(line: Line) -> Line:
 
 
 def open_terminal() -> int | None:
-    """The terminal that standard output and error both are, opened for drawing; None if the log is to be shown."""
+    """The terminal that is both standard output and standard error, opened for drawing; None if the log is to be
+    shown."""
     if not (sys.stdout.isatty() and sys.stderr.isatty()) or os.environ.get("TERM", "") in _PLAIN_TERMINALS:
         return None
     try:
@@ -197,5 +198,5 @@ def open_terminal() -> int | None:
 
 
 def uses_colour() -> bool:
-    """Return whether colours are wanted."""
+    """Return whether the screen uses colours."""
     return not os.environ.get("NO_COLOR")

@@ -1,4 +1,4 @@
-"""What commands that talk to an API share: where it is, and work with it."""
+"""Access to the API for commands: find the kubeconfig, connect, and do the work."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ T = TypeVar("T")
 
 
 class NoApiError(IronbellError):
-    """There is no kubeconfig to find the API by."""
+    """There is no kubeconfig from which to find the API."""
 
     reason, retry = "NoKubeconfig", Retry.NEVER
 
 
 def kubeconfig_paths(given: Path | None) -> list[Path]:
-    """The kubeconfigs to use: what was given, else all of $KUBECONFIG that are there, else the home folder's.
+    """The kubeconfigs to use: the given one, else the existing ones of $KUBECONFIG, else the home folder's.
 
     Raises:
-        NoApiError: none was given and none is in the usual places.
+        NoApiError: there is no kubeconfig in any of these places.
     """
     if given is not None:
         return [given]
     named = [Path(text) for text in os.environ.get("KUBECONFIG", "").split(os.pathsep) if text]
     with contextlib.suppress(RuntimeError):  # an account may have no home folder
         named = named or [Path.home() / ".kube" / "config"]
-    found = [path for path in named if path.is_file()]
-    if found:
-        return found
-    raise NoApiError("no kubeconfig: give --kubeconfig DIR/kubeconfig (the path that `ironbell up` prints)")
+    existing = [path for path in named if path.is_file()]
+    if existing:
+        return existing
+    raise NoApiError("No kubeconfig was found. Set --kubeconfig DIR/kubeconfig, the path that `ironbell up` prints.")
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """`ironbell template`: workflow templates, without a cluster.
 
 Exit statuses of `render`: 0 the text is a valid workflow, 1 nothing was rendered (the template, the manifests, or a
-value that is missing), 2 a text was rendered and printed that is no valid workflow.
+missing value is wrong), 2 the text was rendered and printed but is not a valid workflow.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ def template() -> None:
 @click.option(
     "--hardware", "hardware_file", metavar="FILE", type=click.Path(allow_dash=True), help="Manifest of the Hardware."
 )
-@click.option("--map", "variables", metavar="NAME=VALUE", multiple=True, callback=values, help="Hardware map.")
+@click.option(
+    "--map", "variables", metavar="NAME=VALUE", multiple=True, callback=values, help="Value of the Hardware map."
+)
 def render(template_file: str, hardware_file: str | None, variables: dict[str, str]) -> None:
-    """Print what TEMPLATE, a manifest, renders to for a Hardware.
+    """Print the text that TEMPLATE, a manifest, renders to for a Hardware.
 
-    A text that is no valid workflow is printed all the same, with the reasons on standard error.
+    A text that is not a valid workflow is printed as well, with the reasons on standard error.
     """
     from ironbell.codec.gotemplate import TemplateError
     from ironbell.operations.template import Manifest

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from ironbell.cli.screen import Screen
 
 LOG_FILE = "up.log"
-LOOK_S = 1.0
+DRAW_INTERVAL_S = 1.0
 
 
 @click.command()
 @click.option(
     "--data-dir",
     type=click.Path(path_type=str, file_okay=False),
-    help="Folder that holds everything; needed here or in the file.",
+    help="Folder for all data; required here or in the file.",
 )
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="YAML file with any of these options.")
 @click.option(
     "--encryption-key-file",
     type=click.Path(path_type=str, dir_okay=False),
-    help="Keys that Secrets are encrypted with on disk.  [default: storage.key in the data folder]",
+    help="File with the keys that encrypt Secrets on disk.  [default: storage.key in the data folder]",
 )
 @click.option("--api-address", help="Address of the Kubernetes API.  [default: 127.0.0.1]")
-@click.option("--api-port", type=int, help="Port of the Kubernetes API; 0 takes a free one.  [default: 0]")
+@click.option("--api-port", type=int, help="Port of the Kubernetes API; 0 selects a free one.  [default: 0]")
 @click.option(
     "--token-auth-file",
     type=click.Path(path_type=str, dir_okay=False),
@@ -49,78 +49,83 @@ LOOK_S = 1.0
 @click.option(
     "--history",
     metavar="DURATION",
-    help="How long the API keeps changes for watches that resume and lists that are continued.  [default: 1h]",
+    help="Time for which the API keeps changes for watches and lists that continue.  [default: 1h]",
 )
-@click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")
+@click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Create the virtual machines of this file.")
 @click.option(
     "--simulate",
     is_flag=False,
     flag_value="0",
     type=click.IntRange(min=0),
     metavar="[N]",
-    help="Simulate machines and clusters (DevCluster, DevMachine); with a number also so many servers with BMCs.",
+    help="Simulate machines and clusters (DevCluster, DevMachine); with a number, also that many servers with BMCs.",
 )
 @click.option(
     "--simulate-speed",
     type=click.Choice(["instant", "real"]),
-    help="With --simulate N: how long things take.  [default: instant]",
+    help="With --simulate N: duration of simulated operations.  [default: instant]",
 )
 @click.option(
     "--simulate-faults",
     type=click.Path(path_type=str, dir_okay=False),
-    help="With --simulate N: YAML file of what goes wrong, and how often.",
+    help="With --simulate N: YAML file of the faults to simulate, and their frequency.",
 )
 @click.option(
     "--simulate-for",
     multiple=True,
     metavar="KUBECONFIG",
-    help="With --simulate: another API that has the same machines, to pivot to.",
+    help="With --simulate: another API with the same machines, to pivot to.",
 )
 @click.option(
     "--without",
     multiple=True,
     metavar="COMPONENT",
-    help="Leave out a component's controllers, for others in their place; those of Cluster API with their kinds.",
+    help="Leave out a component's controllers, so that others replace them; those of Cluster API with their kinds.",
 )
 @click.option("--interface", help="Serve machines on this network interface.")
 @click.option(
     "--metadata-url",
     metavar="URL",
-    help="Where machines of clusters find their metadata, such as http://192.0.2.1:7080.  [default: from --advertise]",
+    help="URL at which machines of clusters find their metadata, such as http://192.0.2.1:7080.  [default: from "
+    "--advertise]",
 )
 @click.option(
     "--identity",
     type=click.Choice(["own", "strict", "compat"]),
-    help="How machines are known: own, by the token of their boot for our Templates and those annotated so, others by "
-    "address; strict, all by token; compat, all by agent id, as upstream.  [default: own]",
+    help="How machines are identified. own: by the token of their boot for our Templates and those annotated so, "
+    "others by address; strict: all by token; compat: all by agent id, as upstream.  [default: own]",
 )
 @click.option(
     "--trusted-proxies",
     multiple=True,
     metavar="CIDR",
-    help="Address or network of proxies before us: over HTTP the machine's address is in X-Forwarded-For, over gRPC it "
+    help="Address or network of trusted proxies: over HTTP the machine's address is in X-Forwarded-For, over gRPC it "
     "is not compared.",
 )
 @click.option(
     "--installs-per-rack",
     type=click.IntRange(min=0),
-    help="How many servers of a rack are powered on and installed at the same time; 0: all.  [default: 16]",
+    help="Number of servers of a rack that are powered on and installed at the same time; 0: all.  [default: 16]",
 )
-@click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")
-@click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")
-@click.option("--force", is_flag=True, default=None, help="Give addresses even where another DHCP server answers.")
+@click.option("--advertise", help="Address of this host for machines, instead of the one in their subnet.")
+@click.option(
+    "--dhcp",
+    type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]),
+    help="How machines get their addresses.  [default: reservation]",
+)
+@click.option("--force", is_flag=True, default=None, help="Assign addresses even if another DHCP server answers.")
 @click.option("--http-port", type=int, help=f"Port for scripts, artefacts and metadata.  [default: {HTTP_PORT}]")
 @click.option(
     "--metadata-port",
     type=int,
-    help=f"A second port for metadata, such as {UPSTREAM_METADATA_PORT} for templates of older Tinkerbell.  "
+    help=f"Additional port for metadata, such as {UPSTREAM_METADATA_PORT} for templates of older Tinkerbell.  "
     "[default: none]",
 )
 @click.option(
     "--metadata-by-instance-id",
     is_flag=True,
     default=None,
-    help="Also serve metadata to whoever knows an instance id, below /tootles/instanceID/ID.",
+    help="Also serve metadata to clients that know an instance id, below /tootles/instanceID/ID.",
 )
 @click.option("--tftp-port", type=int, help=f"Port for TFTP.  [default: {TFTP_PORT}]")
 @click.option("--grpc-port", type=int, help=f"Port of the workflow service.  [default: {GRPC_PORT}]")
@@ -130,26 +135,26 @@ LOOK_S = 1.0
     help="Port for /healthz, /readyz and /metrics of the workflow service.  [default: after --grpc-port]",
 )
 @click.option("--osie-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of the in-memory OS.")
-@click.option("--osie-url", help="Where machines fetch the in-memory OS instead of from us.")
-@click.option("--ipxe-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of own iPXE binaries.")
+@click.option("--osie-url", help="URL of the in-memory OS, instead of this host.")
+@click.option("--ipxe-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of custom iPXE binaries.")
 @click.option(
     "--node-images",
     type=click.Path(path_type=str, file_okay=False),
-    help="Folder of images that `ironbell image build --kubernetes` made: for machines whose manifests name none.",
+    help="Folder of images built by `ironbell image build --kubernetes`, for machines whose manifests name none.",
 )
 @click.option("--artefacts", multiple=True, metavar="NAME=FOLDER", help="Serve a folder to machines as /NAME/.")
 @click.option("--console", "consoles", multiple=True, help="Console of the in-memory OS, such as ttyS0,115200.")
-@click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Further argument of the in-memory OS.")
-@click.option("--syslog-host", help="Where the in-memory OS sends its log.")
-@click.option("--user", help="Account for the servers toward machines.  [default: ironbell if it exists, else 60770]")
+@click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Additional argument of the in-memory OS.")
+@click.option("--syslog-host", help="Host to which the in-memory OS sends its log.")
+@click.option("--user", help="Account for the services for machines.  [default: ironbell if it exists, else 60770]")
 @click.option("--log", is_flag=True, default=None, help="Show the log on a terminal, instead of the screen.")
 def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
-    """Start the Kubernetes API and the controllers; with --lab, --interface or --simulate N also the servers toward
+    """Start the Kubernetes API and the controllers; with --lab, --interface or --simulate N also the services for
     machines.
 
-    A terminal shows what serves where, and the log is in the file up.log of the data folder. Without a terminal, or
-    with --log, the log goes to standard error, and standard output gets one line `ready` with the kubeconfig's path
-    when everything that was requested is being served. SIGTERM or Ctrl-C ends it.
+    A terminal shows the addresses of all services, and the log is in the file up.log of the data folder. Without a
+    terminal, or with --log, the log goes to standard error, and standard output gets one line `ready` with the
+    kubeconfig's path once everything that was requested is served. SIGTERM or Ctrl-C stops it.
     """
     from ironbell.app.site.options import read_options
     from ironbell.cli.screen import open_terminal
@@ -181,11 +186,11 @@ def _with_screen(options: UpOptions, terminal: int) -> None:
     from ironbell.app.processes.log_file import LogFile
     from ironbell.app.processes.logs import configure_logging
     from ironbell.app.site.metadata_url import site_address
-    from ironbell.app.site.up import make_folder
+    from ironbell.app.site.up import create_folder
     from ironbell.cli.screen import Screen, SiteView, uses_colour
     from ironbell.cli.version import ironbell_version
 
-    make_folder(options)
+    create_folder(options)
     log = LogFile(options.folder.absolute() / LOG_FILE)
     view = SiteView(options, site_address(options), log.path, ironbell_version())
     with log.takes_output():
@@ -208,10 +213,10 @@ async def _run(
             await run_site(options, ready)
             return
         for number in (signal.SIGWINCH, signal.SIGCONT):
-            loop.add_signal_handler(number, lambda: screen.draw(anew=True))
+            loop.add_signal_handler(number, lambda: screen.draw(force=True))
         keeping = asyncio.create_task(_keep(screen, log), name="screen")
         try:
-            await run_site(options, ready, screen.note)
+            await run_site(options, ready, screen.record)
         finally:
             keeping.cancel()
 
@@ -219,14 +224,14 @@ async def _run(
 async def _keep(screen: Screen, log: LogFile) -> None:
     """Bound the log, and draw what could not be drawn while the terminal was stopped."""
     while True:
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(DRAW_INTERVAL_S)
         screen.view.log_problem = await asyncio.to_thread(_bound, log)
         if screen.view.states:
             screen.draw()
 
 
 def _bound(log: LogFile) -> str:
-    """Keep a log within its limit; returns why that is not possible, until it is."""
+    """Keep a log within its limit; while that is not possible, return the reason."""
     try:
         log.rotate()
     except OSError as error:

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 
 PROGRAM = "ironbell"
 VARIABLE = "_IRONBELL_COMPLETE"
-"""The environment variable by which the script asks the program for completions; click forms it from the name."""
+"""The environment variable by which the script requests completions; click derives it from the name."""
 
 
 def ironbell_version() -> str:
@@ -29,7 +29,7 @@ def version_line() -> str:
 
 
 @click.command()
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def version(output: str) -> None:
     """Print the version."""
     if output == "json":
@@ -42,7 +42,7 @@ def version(output: str) -> None:
 @click.command()
 @click.argument("groups", nargs=-1, metavar="[GROUP]...")
 def crds(groups: tuple[str, ...]) -> None:
-    """Print CustomResourceDefinitions as YAML: of the named API groups, or of all."""
+    """Print CustomResourceDefinitions as YAML: those of the named API groups, or all."""
     from ironbell.api.crd.document import crd_yaml
     from ironbell.app.registry import kinds_of
 
@@ -60,7 +60,7 @@ def completion(context: click.Context, shell: str) -> None:
     zsh:  source <(ironbell completion zsh)
     fish: ironbell completion fish | source
 
-    Put the line into the shell's start-up file to have it in every session.
+    Add the line to the shell's start-up file to have it in every session.
     """
     kind = get_completion_class(shell)
     assert kind is not None  # noqa: S101 - the choices are those that click has

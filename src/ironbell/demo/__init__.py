@@ -1,1 +1,1 @@
-"""Aside: the demonstration, an installation from power-off to login on a virtual machine."""
+"""Aside: the demonstration, from powered-off virtual servers to a Kubernetes cluster or a login prompt."""

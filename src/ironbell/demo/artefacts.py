@@ -1,6 +1,6 @@
-"""The in-memory OS and the disk image that the demonstration needs, built when they are missing or out of date.
+"""The in-memory OS and the disk images of the demonstration, built if they are missing or out of date.
 
-They live in the user's cache folder, so that they are built once; a lock keeps two builders apart.
+They are kept in the user's cache folder, so that they are built once; a lock excludes concurrent builds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NODE_RELEASE = "v1.36.3"
 
 
 def cache_folder() -> Path:
-    """Where builds are kept: below `$XDG_CACHE_HOME`, else `~/.cache`."""
+    """The folder of all builds, below `$XDG_CACHE_HOME` or `~/.cache`."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "ironbell"
 
@@ -40,8 +40,8 @@ def ensure_osie(progress: Callable[[str], None]) -> Path:
     """
     folder = cache_folder() / "osie"
     with alone("osie"):
-        told = _Told("the in-memory OS, about a minute", progress)
-        osies.build(osies.Options(folder, only_if_changed=True), chosen_sources(None, ""), progress=told)
+        build_progress = _BuildProgress("the in-memory OS, about a minute", progress)
+        osies.build(osies.Options(folder, only_if_changed=True), chosen_sources(None, ""), progress=build_progress)
     return folder
 
 
@@ -53,8 +53,8 @@ def ensure_image(progress: Callable[[str], None]) -> Path:
     """
     image = cache_folder() / "images" / IMAGE_NAME
     with alone("image"):
-        told = _Told("a disk image of Debian, about two minutes", progress)
-        images.build(images.Options(image, only_if_changed=True), chosen_sources(None, ""), progress=told)
+        build_progress = _BuildProgress("a disk image of Debian, about two minutes", progress)
+        images.build(images.Options(image, only_if_changed=True), chosen_sources(None, ""), progress=build_progress)
     return image
 
 
@@ -63,7 +63,7 @@ def ensure_node_image(
 ) -> Path:
     """The disk image of a Kubernetes node of this release, such as `v1.36.3`, from Go modules.
 
-    Images of one release that hold other container images are kept in folders of their own.
+    Images of the same release with other container images are kept in separate folders.
 
     Raises:
         BuildError: it cannot be built here.
@@ -71,36 +71,37 @@ def ensure_node_image(
     image = cache_folder() / folder / f"debian-kubernetes-{release}.raw.zst"
     programs = cache_folder() / "kubernetes"
     if not image.exists() and not programs.exists() and shutil.which("go") is None:
-        raise BuildError("Kubernetes is built from its Go modules: put Go on the PATH")
+        raise BuildError("Kubernetes is built from its Go modules, but Go is missing: install Go and add it to PATH")
     node = Node(parse_release(release), GoModules(programs), further_images=tuple(further_images))
     with alone("image"):
         options = images.Options(image, only_if_changed=True, node=node)
-        what = f"a disk image of Kubernetes {release} nodes, about twenty minutes"
-        images.build(options, chosen_sources(None, ""), progress=_Told(what, progress))
+        description = f"a disk image of Kubernetes {release} nodes, about twenty minutes"
+        images.build(options, chosen_sources(None, ""), progress=_BuildProgress(description, progress))
     return image
 
 
 @dataclass
-class _Told:
-    """What a build says, with its time, once it begins to say something: what is up to date says nothing."""
+class _BuildProgress:
+    """Reports the steps of a build with their times, from its first step: a build that is up to date reports
+    nothing."""
 
-    what: str
-    say: Callable[[str], None]
+    description: str
+    report: Callable[[str], None]
     _began_s: float = -1.0
 
     def __call__(self, text: str) -> None:
         now_s = SystemClock().monotonic()
         if self._began_s < 0:
             self._began_s = now_s
-            self.say(f"building, once: {self.what}")
-        self.say(f"  {now_s - self._began_s:5.0f} s  {text}")
+            self.report(f"building {self.description}; later runs reuse it")
+        self.report(f"  {now_s - self._began_s:5.0f} s  {text}")
 
 
 @contextmanager
-def alone(what: str) -> Iterator[None]:
-    """Hold what is called so for this process alone; others wait."""
+def alone(name: str) -> Iterator[None]:
+    """Hold the lock of this name while the block runs; other processes wait for it."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{what}.lock").open("w") as lock:
+    with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

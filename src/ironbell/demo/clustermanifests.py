@@ -1,4 +1,4 @@
-"""A Cluster on a lab's servers, and what belongs to it, as a person would write it. Pure but for one file read."""
+"""Manifests of a Cluster on a lab's servers, as a user would write them. Pure but for one file read."""
 
 from __future__ import annotations
 
@@ -27,49 +27,49 @@ _PODS = {"pods": "routed"}
 
 @dataclass(frozen=True)
 class ClusterRequest:
-    """What cluster. Hardware is chosen by its label `role`: `cp`, or a pool's name."""
+    """The desired cluster. Hardware is selected by its label `role`: `cp`, or a pool's name."""
 
     name: str
     endpoint: str
     """Address of the control plane."""
     image_url: str
-    """Of node images, as a TinkerbellCluster's imageLookupFormat; empty: those that the site serves."""
+    """URL of node images, as a TinkerbellCluster's imageLookupFormat; empty selects the images that the site serves."""
     release: str
     pause_image: str
     pools: Mapping[str, int]
-    """Workers, by pool: each is a MachineDeployment of so many replicas, named after cluster and pool."""
+    """Number of workers by pool: each pool is a MachineDeployment, named after cluster and pool."""
     control_planes: int = 1
     commands: Sequence[str] = ()
-    """Run on every node before kubeadm."""
+    """Commands that every node runs before kubeadm."""
     control_plane_commands: Sequence[str] = ()
     control_plane_files: Sequence[Mapping[str, str]] = ()
 
 
 def pause_image(node_image: Path) -> str:
-    """The reference of the pause image that is in a node image."""
+    """The reference of the pause image in a node image."""
     return pause(container_images(node_image)).reference
 
 
 def container_images(node_image: Path) -> tuple[ContainerImage, ...]:
-    """The container images that are in a node image, as the manifest beside it says."""
-    made = msgspec.json.decode(manifest_path(node_image).read_bytes(), type=dict[str, Any])
-    return parse_images("\n".join(made["container_images"]))
+    """The container images in a node image, according to its manifest."""
+    manifest = msgspec.json.decode(manifest_path(node_image).read_bytes(), type=dict[str, Any])
+    return parse_images("\n".join(manifest["container_images"]))
 
 
 def servers(lab: LabState) -> list[Document]:
-    """Secrets, BMCs and Hardware of a lab's machines, each Hardware with its role: its name up to the dash."""
+    """Secrets, BMCs and Hardware of a lab's machines; the role of each Hardware is its name up to the dash."""
     passwords = {machine.name: Path(machine.password_file).read_text() for machine in lab.machines}
-    found = lab_manifests(lab, passwords)
-    for document in found:
+    documents = lab_manifests(lab, passwords)
+    for document in documents:
         if document["kind"] == "Hardware":
             document["metadata"]["labels"] = {ROLE: document["metadata"]["name"].partition("-")[0]}
-            # CoreDNS takes a node without any name server for a loop; this one never answers
+            # CoreDNS reports a loop on a node without any name server; this one never answers
             document["spec"]["interfaces"][0]["dhcp"]["name_servers"] = [lab.gateway]
-    return found
+    return documents
 
 
 def cluster(request: ClusterRequest) -> list[Document]:
-    """The Cluster with everything that belongs to it. Rollouts need no spare server."""
+    """The Cluster and all objects that it refers to. Rollouts need no spare server."""
     name, endpoint = request.name, {"host": request.endpoint, "port": KUBERNETES_API_PORT}
     networks = {"pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/16"]}}
     return [

@@ -1,4 +1,4 @@
-"""The virtual servers that a cluster of the demonstration is made of, and its manifest's groups of workers. Pure."""
+"""The virtual servers of the demonstration's cluster, and its groups of workers. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DISK = "8GiB"
 
 @dataclass(frozen=True)
 class Group:
-    """Servers of one role: `ROLE-1` and on. Workers of one role are one MachineDeployment."""
+    """Servers of one role: `ROLE-1`, `ROLE-2` and so on. Workers of one role are one MachineDeployment."""
 
     role: str
     kind: str
@@ -27,7 +27,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """All servers."""
+    """All servers of the cluster."""
 
     control_plane: Group
     workers: tuple[Group, ...]
@@ -47,19 +47,19 @@ class Plan:
 
     @property
     def emulated(self) -> set[str]:
-        """Servers of QEMU where it has no KVM."""
+        """Servers that QEMU emulates, because it has no KVM."""
         return {name for name, kind in self.kinds.items() if kind != self.control_plane.kind}
 
     @property
     def shrinking(self) -> Group:
-        """The group that the demonstration takes a server from: the first."""
+        """The group whose MachineDeployment the demonstration scales down: the first."""
         return self.workers[0]
 
 
 def plan(*, workers: int, qemu_workers: int, has_kvm: bool, firmware: str = "uefi") -> Plan:
-    """One control plane, `workers` at native speed, and `qemu_workers` with real firmware.
+    """Plan one control plane, `workers` at native speed, and `qemu_workers` with real firmware.
 
-    Where QEMU has KVM, it is at native speed too, and everything is made of it. Groups without servers are left out.
+    With KVM, QEMU runs at native speed too, and every server uses it. Groups without servers are left out.
     """
     fast = "qemu" if has_kvm else "namespace"
     groups = (Group("w", fast, workers, firmware), Group("q", "qemu", qemu_workers, firmware))
@@ -67,7 +67,7 @@ def plan(*, workers: int, qemu_workers: int, has_kvm: bool, firmware: str = "uef
 
 
 def lab_file(plan: Plan, *, name: str, subnet: str) -> dict[str, Any]:
-    """The lab's machines. This host reaches them, as controllers ask the new cluster's API."""
+    """The lab file of the servers. This host reaches them, because controllers query the new cluster's API."""
     machines = [
         {"name": machine, "kind": group.kind, "firmware": group.firmware, "memory": MEMORY_MIB,
          "disks": [{"size": DISK}]}

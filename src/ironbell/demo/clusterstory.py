@@ -1,4 +1,4 @@
-"""What happens to a cluster's servers, told once and in order, each with its kind. Pure but for its memory."""
+"""The story of a cluster's servers: each change once and in order, with the server's kind. Pure but for its memory."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ WIPED_LABEL, FREE_LABEL = "wiped", "free"
 
 @dataclass
 class ClusterStory:
-    """Remembers what was told. `kinds` has the kind of each server, by name."""
+    """Remembers what was shown. `kinds` has the kind of each server, by name."""
 
     kinds: Mapping[str, str]
     free: set[str] = field(default_factory=set)
-    """Servers that were given back."""
+    """Servers that were released."""
     wiped: set[str] = field(default_factory=set)
-    """Of these, with a certificate that says so."""
+    """Released servers with a certificate of their wipe."""
     ready: set[str] = field(default_factory=set)
     """Nodes that are Ready."""
     nodes: set[str] = field(default_factory=set)
     """All nodes."""
     running: dict[str, str] = field(default_factory=dict)
-    """The demonstration's pod on each node, where it runs."""
+    """Name of the demonstration's running pod on each node."""
     last_failure: str = ""
-    """What went wrong last; it may have been tried again since."""
+    """The last failure; the operation may have been tried again since."""
     _machines: dict[str, Story] = field(default_factory=dict)
     _workflows: dict[str, tuple[str, Story]] = field(default_factory=dict)
     _owner: dict[str, str] = field(default_factory=dict)
 
     @property
     def progress(self) -> dict[str, str]:
-        """How far a server's running action is, by its name, for a line that is drawn over and over."""
+        """Progress of the running action by server, for a line that is redrawn."""
         return {machine: story.progress for machine, story in self._workflows.values() if story.progress}
 
     def event(self, event: Event) -> list[Line]:
         """An Event appeared or was counted up."""
         machine = event.involved_object.name
-        return self._about(machine, self._story(machine).event(event)) if machine in self.kinds else []
+        return self._titled(machine, self._story(machine).event(event)) if machine in self.kinds else []
 
     def power(self, machine: Machine) -> list[Line]:
         """A bmc Machine changed."""
         name = machine.metadata.name
-        return self._about(name, self._story(name).power(machine)) if name in self.kinds else []
+        return self._titled(name, self._story(name).power(machine)) if name in self.kinds else []
 
     def workflow_changed(self, workflow: Workflow) -> list[Line]:
         """A Workflow changed: an installation or a wipe."""
@@ -62,61 +62,63 @@ class ClusterStory:
         if machine not in self.kinds:
             return []
         _, story = self._workflows.setdefault(workflow.metadata.uid, (machine, Story(machine, name)))
-        lines = self._about(machine, story.workflow_changed(workflow))
+        lines = self._titled(machine, story.workflow_changed(workflow))
         if story.failure:
             self.last_failure = f"{machine}: {story.failure}"
         return lines
 
-    def workflow_gone(self, workflow: Workflow) -> None:
+    def workflow_deleted(self, workflow: Workflow) -> None:
         """A Workflow was deleted."""
         self._workflows.pop(workflow.metadata.uid, None)
 
     def hardware_changed(self, hardware: Hardware) -> list[Line]:
-        """A server was taken or given back."""
+        """A server was claimed or released."""
         machine = hardware.metadata.name
         claim = claim_of(hardware)
-        owner, before = str(claim or ""), self._owner.get(machine, "")
-        if machine not in self.kinds or owner == before:
+        owner, previous = str(claim or ""), self._owner.get(machine, "")
+        if machine not in self.kinds or owner == previous:
             return []
         self._owner[machine] = owner
         if owner:
             self.free.discard(machine)
-            return self._about(machine, [Line("claimed", f"by {owner}")])
+            return self._titled(machine, [Line("claimed", f"by {owner}")])
         self.free.add(machine)
-        return self._about(machine, [*self._certificate(hardware), Line(FREE_LABEL, "given back, nobody's")])
+        return self._titled(machine, [*self._certificate(hardware), Line(FREE_LABEL, "released")])
 
     def _certificate(self, hardware: Hardware) -> list[Line]:
         try:
             document = msgspec.json.decode(hardware.metadata.annotations.get(WIPED, "{}"), type=dict[str, Any])
         except msgspec.MsgspecError:
             document = {}
-        said = str(document.get("message", "")) or "no certificate"
+        message = str(document.get("message", "")) or "no certificate"
         if document.get("wiped") is not True:
-            return [Line(WIPED_LABEL, f"not wiped: {said}", True)]
+            return [Line(WIPED_LABEL, f"not wiped: {message}", True)]
         self.wiped.add(hardware.metadata.name)
-        return [Line(WIPED_LABEL, said)]
+        return [Line(WIPED_LABEL, message)]
 
     def nodes_seen(self, nodes: Iterable[Node]) -> list[Line]:
-        """All nodes of the new cluster."""
+        """The nodes of the new cluster changed."""
         lines = []
         seen = {node.metadata.name: node for node in nodes}
         for name, node in seen.items():
-            is_ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+            is_ready = any(
+                condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions
+            )
             if name not in self.nodes:
-                lines += self._about(name, [Line("node", f"joined as {node.spec.provider_id or 'a node'}")])
+                lines += self._titled(name, [Line("node", f"joined as {node.spec.provider_id or 'a node'}")])
             if is_ready and name not in self.ready:
-                lines += self._about(name, [Line(READY_LABEL, _system(node))])
+                lines += self._titled(name, [Line(READY_LABEL, _system(node))])
             if not is_ready and name in self.ready:
-                lines += self._about(name, [Line("node", "not Ready", True)])
+                lines += self._titled(name, [Line("node", "not Ready", True)])
             (self.ready.add if is_ready else self.ready.discard)(name)
         for name in sorted(self.nodes - set(seen)):
-            lines += self._about(name, [Line("node", "has left the cluster")])
+            lines += self._titled(name, [Line("node", "has left the cluster")])
             self.ready.discard(name)
         self.nodes = set(seen)
         return lines
 
     def pods_seen(self, pods: Iterable[Unstructured]) -> list[Line]:
-        """The demonstration's pods in the new cluster."""
+        """The demonstration's pods in the new cluster changed."""
         lines, running = [], {}
         for pod in pods:
             spec, status = pod.body.get("spec", {}), pod.body.get("status", {})
@@ -124,19 +126,19 @@ class ClusterStory:
                 running[spec.get("nodeName", "")] = pod.metadata.name
                 if self.running.get(spec.get("nodeName", "")) != pod.metadata.name:
                     text = f"{pod.metadata.name} runs, its address is {status.get('podIP', 'not known')}"
-                    lines += self._about(spec.get("nodeName", ""), [Line("pod", text)])
+                    lines += self._titled(spec.get("nodeName", ""), [Line("pod", text)])
         self.running = running
         return lines
 
     def _story(self, machine: str) -> Story:
         return self._machines.setdefault(machine, Story(machine, ""))
 
-    def about(self, machine: str) -> str:
-        """A server with its kind."""
+    def title(self, machine: str) -> str:
+        """A server's name with its kind."""
         return f"{machine} ({self.kinds[machine]})" if machine in self.kinds else machine
 
-    def _about(self, machine: str, lines: list[Line]) -> list[Line]:
-        return [replace(line, about=self.about(machine)) for line in lines]
+    def _titled(self, machine: str, lines: list[Line]) -> list[Line]:
+        return [replace(line, about=self.title(machine)) for line in lines]
 
 
 def _system(node: Node) -> str:

@@ -1,6 +1,6 @@
-"""What is on a virtual machine's disk, read from its file.
+"""The content of a virtual machine's disk, read from its file.
 
-Files are sparse: what was never written, or discarded, is a hole, and holes are zeros by definition.
+Files are sparse: a part that was never written, or was discarded, is a hole, and holes are zeros by definition.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ _BLOCK = 4096
 
 
 def data_in(disk: Path) -> Iterator[bytes]:
-    """What is written in a sparse file, by pieces that overlap, so that a text is never cut."""
+    """The data of a sparse file in pieces that overlap, so that a text is never cut."""
     for start, stop, descriptor in _extents(disk):
         for at in range(start, stop, _CHUNK):
             yield os.pread(descriptor, min(_CHUNK, stop - at) + _OVERLAP, at)
 
 
 def holds(disk: Path, text: bytes) -> bool:
-    """Whether the text is anywhere on the disk."""
+    """Return whether the text is anywhere on the disk."""
     return any(text in piece for piece in data_in(disk))
 
 
 def is_blank(disk: Path) -> bool:
-    """Whether every byte is zero."""
+    """Return whether every byte is zero."""
     return not any(piece.strip(b"\0") for piece in data_in(disk))
 
 
 def bytes_written(disk: Path) -> int:
-    """How much is on the disk: its blocks of 4 KiB that are not all zero."""
+    """The size of the disk's blocks of 4 KiB that are not all zero."""
     zeros, blocks = bytes(_BLOCK), 0
     for start, stop, descriptor in _extents(disk):
         for at in range(start, stop, _CHUNK):
@@ -44,7 +44,7 @@ def bytes_written(disk: Path) -> int:
 
 
 def _extents(disk: Path) -> Iterator[tuple[int, int, int]]:
-    """Where data is: from, up to, and the open file to read it from."""
+    """Start and end of each part with data, and the open file to read it from."""
     with disk.open("rb", buffering=0) as file:
         end, place = disk.stat().st_size, 0
         while place < end:

@@ -1,4 +1,4 @@
-"""The folder of one demonstration, which goes with it, and what of killed demonstrations is still there."""
+"""The folder of one demonstration, removed when that ends, and the folders that killed demonstrations left."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ _OWN_LOCK = "demo.lock"
 _KEPT = ("up.log", "cluster.yaml", "lab/machines/*/console.log")
 _POLL_S = 0.2
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @contextmanager
-def own_folder(say: Say, *, parent: Path | None = None) -> Iterator[Path]:
-    """A new folder, removed at the end; of a demonstration that failed, logs are kept elsewhere and named.
+def own_folder(report: Report, *, parent: Path | None = None) -> Iterator[Path]:
+    """A new folder, removed at the end; if the demonstration fails, its logs are kept in another folder, which is
+    named.
 
     Raises:
-        DemoError: as inside, with the place of the logs; or what a killed demonstration left does not end.
+        DemoError: raised in the block, with the folder of the logs; or the site of a killed demonstration does not end.
     """
     parent = parent or Path(tempfile.gettempdir())
     with alone("demo"):
         for left in sorted(parent.glob(f"{PREFIX}*")):
             if _is_own(left):
-                _remove_dead(left, say)
+                _remove_dead(left, report)
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         lock = (folder / _OWN_LOCK).open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -49,22 +50,22 @@ def own_folder(say: Say, *, parent: Path | None = None) -> Iterator[Path]:
 
 
 def _is_own(folder: Path) -> bool:
-    """Whether this account made a folder: anybody may make one of such a name where temporary files are."""
+    """Return whether this account owns a folder: any account may create one of such a name among temporary files."""
     try:
         return folder.lstat().st_uid == os.geteuid()
     except FileNotFoundError:
         return False
 
 
-def _remove_dead(folder: Path, say: Say) -> None:
-    """Remove the folder of a demonstration that was killed, once its site has ended as well."""
+def _remove_dead(folder: Path, report: Report) -> None:
+    """Remove the folder of a demonstration that was killed, once its site has ended too."""
     if _is_locked(folder / _OWN_LOCK):
         return
-    say(f"removing what an earlier demonstration left: {folder}")
+    report(f"removing the folder of an earlier demonstration: {folder}")
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while _is_locked(folder / LOCK):
         if time.monotonic() > deadline:
-            raise DemoError(f"an earlier demonstration's `ironbell up --data-dir {folder}` still runs; end it first")
+            raise DemoError(f"`ironbell up --data-dir {folder}` of an earlier demonstration still runs; stop it first")
         time.sleep(_POLL_S)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""What the demonstration applies: a Template and a Workflow, as a user would write them. Pure."""
+"""Manifests of the demonstration on one server: a Template and a Workflow, as a user would write them. Pure."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ tasks:
 
 @dataclass(frozen=True)
 class Installation:
-    """One machine's installation."""
+    """The installation of one machine."""
 
     machine: str
     mac: str
@@ -77,7 +77,7 @@ class Installation:
 
 
 def template(namespace: str = "default") -> Document:
-    """The Template."""
+    """The Template that installs Debian."""
     return {
         "apiVersion": "tinkerbell.org/v1alpha1",
         "kind": "Template",
@@ -87,7 +87,7 @@ def template(namespace: str = "default") -> Document:
 
 
 def workflow(installation: Installation) -> Document:
-    """The Workflow."""
+    """The Workflow of an installation."""
     return {
         "apiVersion": "tinkerbell.org/v1alpha1",
         "kind": "Workflow",

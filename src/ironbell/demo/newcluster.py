@@ -1,6 +1,6 @@
-"""The cluster that was made, seen by its own API: its nodes, and a pod on each worker.
+"""The new cluster, seen through its own API: its nodes, and a pod on each worker.
 
-Failure modes: none; an API that does not answer is asked again.
+Failure modes: none; an API server that does not answer is queried again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
 
-LOOK_S = 1.0
+POLL_S = 1.0
 ANSWER_S = 10.0
 PODS = dynamic_kind("", "v1", "Pod", "pods")
 DAEMON_SETS = dynamic_kind("apps", "v1", "DaemonSet", "daemonsets")
@@ -29,17 +29,17 @@ DAEMON_SETS = dynamic_kind("apps", "v1", "DaemonSet", "daemonsets")
 
 @dataclass
 class NewCluster:
-    """Looks at the cluster and tells the story. Once its API answers, the demonstration's DaemonSet is applied."""
+    """Watches the cluster and shows its story. Once its API answers, the demonstration's DaemonSet is applied."""
 
     name: str
     management: Client
     kubeconfig: Path
     pause_image: str
     story: ClusterStory
-    tell: Callable[[list[Line]], None]
+    show_lines: Callable[[list[Line]], None]
 
     async def follow(self) -> None:
-        """Until cancelled."""
+        """Follow the cluster until cancelled."""
         await self._write_kubeconfig()
         async with HttpApi(from_kubeconfig(self.kubeconfig)) as api:
             client, has_pods = Client(api), False
@@ -49,14 +49,14 @@ class NewCluster:
                         if not has_pods:
                             await self._apply(client)
                             has_pods = True
-                        await self._look(client)
+                        await self._observe(client)
                 except (ApiError, TimeoutError):
                     pass
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
 
     async def _write_kubeconfig(self) -> None:
-        while not await self._has_kubeconfig():  # noqa: ASYNC110 - the management cluster's word
-            await asyncio.sleep(LOOK_S)
+        while not await self._has_kubeconfig():  # noqa: ASYNC110 - the state of another process
+            await asyncio.sleep(POLL_S)
 
     async def _has_kubeconfig(self) -> bool:
         try:
@@ -74,9 +74,11 @@ class NewCluster:
             await client.create(DAEMON_SETS, clustermanifests.hello(self.pause_image))
         except AlreadyExists:
             return
-        self.tell([Line("API", "the new cluster's API answers; DaemonSet hello applied, a pod for each worker")])
+        self.show_lines(
+            [Line("API", "the new cluster's API answers; applied DaemonSet hello, with a pod for each worker")]
+        )
 
-    async def _look(self, client: Client) -> None:
-        self.tell(self.story.nodes_seen((await client.list(core.NODE)).items))
+    async def _observe(self, client: Client) -> None:
+        self.show_lines(self.story.nodes_seen((await client.list(core.NODE)).items))
         pods = await client.list(PODS, "default", selector=Selector(labels="app=hello"))
-        self.tell(self.story.pods_seen(pods.items))
+        self.show_lines(self.story.pods_seen(pods.items))

@@ -1,7 +1,7 @@
-"""The demonstration: build what is missing, start a site with one powered-off machine, install it, and show each step.
+"""The demonstration on one server: start a site with a powered-off machine, install it, and show each step.
 
-It does nothing that a user could not do: a lab file, `ironbell up --lab`, five objects applied, and then only
-watching. It ends when the installed system's cloud-init has reported, or says why that cannot happen any more.
+It does nothing that a user could not do: a lab file, `ironbell up --lab`, five objects applied, and then only watching.
+It ends when cloud-init of the installed system has reported, or reports why that cannot happen any more.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REDRAW_S = 0.5
 
 @dataclass(frozen=True)
 class Demo:
-    """What to show. `image` is a compressed disk image with its `.sha256` beside it."""
+    """The demonstration to show. `image` is a compressed disk image with its `.sha256` beside it."""
 
     firmware: str
     osie: Path
@@ -49,7 +49,7 @@ class Demo:
     timeout_s: float = 1800.0
     memory_mib: int = 1536
     kind: str = "qemu"
-    """Of machine, as a lab file names it."""
+    """Kind of machine, as in a lab file."""
 
     @property
     def lab_file(self) -> str:
@@ -59,7 +59,7 @@ class Demo:
         )
 
     def write_lab_file(self) -> Path:
-        """Write it into the data folder, which is made if need be."""
+        """Write the lab file to the data folder, which is created if necessary."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
         path = self.data_dir / "lab.yaml"
         path.write_text(self.lab_file)
@@ -67,14 +67,14 @@ class Demo:
 
 
 async def run(demo: Demo, *, stay: bool) -> None:
-    """Show it; with `stay`, keep the machine running until cancelled.
+    """Show the demonstration; with `stay`, keep the machine running until cancelled.
 
     Raises:
         DemoError: the installation failed, with the reason.
     """
     screen = Screen(SystemClock())
     lab_file = demo.write_lab_file()
-    screen.note(f"Starting Ironbell with one powered-off {demo.firmware.upper()} machine (QEMU, real firmware) ...")
+    screen.message(f"Starting Ironbell with one powered-off {demo.firmware.upper()} machine (QEMU, real firmware) ...")
     artefacts = {"images": demo.image.parent}
     async with running_site(demo.data_dir, lab_file, osie=demo.osie, artefacts=artefacts) as site:
         screen.line(Line("ready", f"Kubernetes API: export KUBECONFIG={site.kubeconfig}"))
@@ -84,15 +84,15 @@ async def run(demo: Demo, *, stay: bool) -> None:
             await apply(Client(api), demo, site, password=password)
             screen.line(Line("applied", "Secret, Machine, Hardware, Template and Workflow"))
             await follow(api, demo, screen, site)
-        _tell_times(screen)
+        _show_times(screen)
         if stay:
-            _look_around(screen, site, password=password)
-            screen.note("The machine keeps running. Ctrl-C ends it and removes everything.")
+            _show_commands(screen, site, password=password)
+            screen.message("The machine keeps running. Ctrl-C stops the demonstration and removes everything.")
             await stayed()
 
 
 async def stayed() -> None:
-    """Until somebody ends it, which is then no failure."""
+    """Wait until the user ends the demonstration, which is not a failure."""
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
 
@@ -101,7 +101,7 @@ async def apply(client: Client, demo: Demo, site: RunningSite, *, password: str)
     """Apply all objects of the installation.
 
     Raises:
-        DemoError: they are there already.
+        DemoError: they exist already.
     """
     machine = site.lab.machine(NODE)
     documents = lab_manifests(site.lab, {NODE: _text(Path(machine.password_file))})
@@ -136,36 +136,36 @@ async def _create(client: Client, kind: Any, document: dict[str, Any]) -> None:
     try:
         await client.create(kind, document)
     except AlreadyExists as error:
-        raise DemoError(f"{error}; the data folder is not new") from error
+        raise DemoError(f"{error}; use a new data folder") from error
 
 
 async def follow(api: HttpApi, demo: Demo, screen: Screen, site: RunningSite) -> None:
     """Show what happens until the machine is installed.
 
     Raises:
-        DemoError: it cannot be any more, or takes longer than the demonstration allows.
+        DemoError: the installation failed, or takes longer than the demonstration allows.
     """
     story = Story(NODE, f"install-{NODE}")
     changed = asyncio.Event()
 
-    def tell(lines: list[Line]) -> None:
+    def show(lines: list[Line]) -> None:
         for line in lines:
             screen.line(line)
         changed.set()
 
     events, workflows, machines = Informer(api, core.EVENT), Informer(api, WORKFLOW), Informer(api, MACHINE)
     in_time = True
-    events.add_handler(_on_new(story.event, tell, Event))
-    workflows.add_handler(_on_new(story.workflow_changed, tell, Workflow))
-    machines.add_handler(_on_new(story.power, tell, Machine))
+    events.add_handler(_on_new(story.event, show, Event))
+    workflows.add_handler(_on_new(story.workflow_changed, show, Workflow))
+    machines.add_handler(_on_new(story.power, show, Machine))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(informer.run()) for informer in (events, workflows, machines)]
         try:
             async with asyncio.timeout(demo.timeout_s):
-                while not (story.is_installed or story.failure or site.has_ended):
+                while not (story.is_installed or story.failure or site.has_exited):
                     changed.clear()
                     if not await _woken(changed):
-                        screen.progress(f"an installed system: {screen.since('', story.progress)}")
+                        screen.progress(f"waiting for the installed system: {screen.since('', story.progress)}")
         except TimeoutError:
             in_time = False
         finally:
@@ -180,8 +180,8 @@ async def follow(api: HttpApi, demo: Demo, screen: Screen, site: RunningSite) ->
         site.check()
 
 
-def _on_new(read: Callable[[Any], list[Line]], tell: Callable[[list[Line]], None], _kind: type) -> Any:
-    return lambda _old, new: tell(read(new)) if new is not None else None
+def _on_new(read: Callable[[Any], list[Line]], show: Callable[[list[Line]], None], _kind: type) -> Any:
+    return lambda _old, new: show(read(new)) if new is not None else None
 
 
 async def _woken(changed: asyncio.Event) -> bool:
@@ -192,20 +192,20 @@ async def _woken(changed: asyncio.Event) -> bool:
     return True
 
 
-def _tell_times(screen: Screen) -> None:
-    screen.note()
-    screen.note(f"Installed and up after {screen.elapsed_s:.0f} s. Where the time went:")
+def _show_times(screen: Screen) -> None:
+    screen.message()
+    screen.message(f"Installed and up after {screen.elapsed_s:.0f} s. Duration of the steps:")
     last = 0.0
     for at, line in screen.times:
         if line.label not in {"ready", "applied"} and at - last >= 1.0:
-            screen.note(f"  {at - last:6.1f} s  until {line.label}: {line.text[:90]}")
+            screen.message(f"  {at - last:6.1f} s  until {line.label}: {line.text[:90]}")
             last = at
 
 
-def _look_around(screen: Screen, site: RunningSite, *, password: str) -> None:
+def _show_commands(screen: Screen, site: RunningSite, *, password: str) -> None:
     for line_text in (
         "",
-        "Look around:",
+        "Commands to try:",
         f"  export KUBECONFIG={site.kubeconfig}",
         "  kubectl get hardware,workflows,machines.bmc,jobs.bmc,tasks.bmc",
         "  kubectl get events --sort-by=.lastTimestamp",
@@ -214,4 +214,4 @@ def _look_around(screen: Screen, site: RunningSite, *, password: str) -> None:
         f"  ironbell lab console --data-dir {site.data_dir} {NODE} --attach    (log in as {USER}, password {password})",
         "",
     ):
-        screen.note(line_text)
+        screen.message(line_text)

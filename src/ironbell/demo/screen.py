@@ -1,4 +1,4 @@
-"""Drawing the story: coloured and with a live progress line on a terminal, plain lines otherwise."""
+"""Draw the story: in colour with a live progress line on a terminal, as plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from dataclasses import dataclass, field
 from ironbell.base.clock import Clock
 from ironbell.base.printable import one_line, printable
 from ironbell.base.terminal import drawable
-from ironbell.demo.story import Line, follows
+from ironbell.demo.story import Line
 
 _COLOURS = {
     "power": 33, "DHCP": 36, "action": 32, "agent": 32, "installed": 92, "workflow": 35, "stage": 97, "node ready": 92,
     "pod": 92, "wiped": 92, "disk": 92,
 }  # fmt: skip
 QUIET_S = 30.0
-"""After so long without a line, where there is no terminal to draw on, it is said what is waited for."""
+"""Time without a line after which the progress is printed, where there is no terminal to draw on."""
 _RED, _DIM, _RESET, _CLEAR = "\x1b[91m", "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 
 
 @dataclass
 class Screen:
-    """Writes lines with the time since the start."""
+    """Writes lines with the time since the start of the demonstration."""
 
     clock: Clock
     is_terminal: bool = field(default_factory=sys.stdout.isatty)
     _started_s: float = field(init=False)
     _has_progress: bool = False
-    _said_s: float = 0.0
+    _printed_s: float = 0.0
     times: list[tuple[float, Line]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -39,13 +39,13 @@ class Screen:
         return self.clock.monotonic() - self._started_s
 
     def restart(self) -> None:
-        """Count from now."""
-        self._started_s, self._said_s = self.clock.monotonic(), 0.0
+        """Restart the time."""
+        self._started_s, self._printed_s = self.clock.monotonic(), 0.0
 
     def line(self, line: Line) -> None:
-        """Something happened."""
+        """Show a change with its time."""
         self.times.append((self.elapsed_s, line))
-        self._said_s = self.elapsed_s
+        self._printed_s = self.elapsed_s
         self._clear()
         label = f"{line.label:<10}"
         text = one_line(f"{line.about}: {line.text}" if line.about else line.text)
@@ -55,17 +55,17 @@ class Screen:
         else:
             self._write(f"{self.elapsed_s:7.1f} s  {label} {text}\n")
 
-    def note(self, text: str = "") -> None:
-        """Something said, without a time."""
+    def message(self, text: str = "") -> None:
+        """Show a text without a time."""
         self._clear()
         self._write(f"{printable(text)}\n")
 
     def progress(self, text: str) -> None:
-        """Draw the live line, as much of it as one line of the terminal has room for; elsewhere say it now and then."""
+        """Draw the live line, cut to the terminal's width; without a terminal, print it at intervals."""
         text = one_line(text)
         if not self.is_terminal:
-            if text and self.elapsed_s - self._said_s >= QUIET_S:
-                self._said_s = self.elapsed_s
+            if text and self.elapsed_s - self._printed_s >= QUIET_S:
+                self._printed_s = self.elapsed_s
                 self._write(f"{self.elapsed_s:7.1f} s  {'waiting':<10} {text}\n")
             return
         self._clear()
@@ -76,10 +76,10 @@ class Screen:
             self._has_progress = True
 
     def since(self, about: str, progress: str = "") -> str:
-        """What somebody is at, by what was told last, and for how long; with how far that is."""
+        """What a server is doing after its last line, and for how long; `progress` replaces the time."""
         for at, line in reversed(self.times):
-            if line.about == about and (what := follows(line)):
-                return ", ".join((what, progress or f"for {self.elapsed_s - at:.0f} s"))
+            if line.about == about and line.follows:
+                return ", ".join((line.follows, progress or f"for {self.elapsed_s - at:.0f} s"))
         return progress
 
     def _clear(self) -> None:

@@ -1,4 +1,4 @@
-"""The demonstration's own `ironbell up --lab`: a child process, started as a user would and ended cleanly."""
+"""The demonstration's `ironbell up --lab`: a child process, started as a user would and stopped cleanly."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ironbell.lab.state import LabState, NoLabError, read_state
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 45.0
-"""Longer than `ironbell up` gives its lab."""
+"""Longer than `ironbell up` waits for its lab."""
 POLL_S = 0.1
-_SAYS = "ironbell: "
+_ERROR_PREFIX = "ironbell: "
 
 
 class DemoError(IronbellError):
-    """The demonstration cannot go on."""
+    """The demonstration cannot continue."""
 
     reason = "DemoFailed"
     retry = Retry.NEVER
@@ -30,27 +30,27 @@ class DemoError(IronbellError):
 
 @dataclass(frozen=True)
 class RunningSite:
-    """A site that answers."""
+    """A site whose API answers."""
 
     data_dir: Path
     kubeconfig: Path
     lab: LabState
     log: Path
     process: asyncio.subprocess.Process | None = None
-    """Of `ironbell up`, where that is what runs."""
+    """The process of `ironbell up`, if this object started one."""
 
     @property
-    def has_ended(self) -> bool:
+    def has_exited(self) -> bool:
         return self.process is not None and self.process.returncode is not None
 
     def check(self) -> None:
-        """Nothing while it runs.
+        """Check that the site still runs.
 
         Raises:
-            DemoError: it does not any more; the message has the end of its log.
+            DemoError: it has exited; the message has the end of its log.
         """
-        if self.has_ended:
-            raise DemoError(f"`ironbell up` ended: {_end_of(self.log)}")
+        if self.has_exited:
+            raise DemoError(f"`ironbell up` exited: {_end_of(self.log)}")
 
 
 @asynccontextmanager
@@ -63,13 +63,13 @@ async def running_site(
     node_images: Path | None = None,
     options: Sequence[str] = (),
 ) -> AsyncIterator[RunningSite]:
-    """Start a site and end it with the block; `options` are more of `ironbell up`.
+    """Start a site and stop it with the block; `options` are further options of `ironbell up`.
 
     Raises:
         DemoError: it did not start; the message has the end of its log.
     """
     log = data_dir / "up.log"
-    # ends with us, however we end; apart from the terminal, whose Ctrl-C is ours to carry out
+    # setpriv ends it with this process, however that ends; a new session keeps the terminal's Ctrl-C from it
     command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "ironbell.cli.main", "up"]
     command += ["--data-dir", str(data_dir), "--lab", str(lab_file), "--osie-dir", str(osie), *options]
     if node_images is not None:
@@ -99,7 +99,7 @@ async def _ready(process: asyncio.subprocess.Process, log: Path) -> Path:
         word, _, path = line.decode().strip().partition(" ")
         if word == "ready":
             return Path(path)
-    raise DemoError(f"`ironbell up` ended at once: {_end_of(log)}")
+    raise DemoError(f"`ironbell up` exited immediately: {_end_of(log)}")
 
 
 async def _lab(data_dir: Path, process: asyncio.subprocess.Process, log: Path) -> LabState:
@@ -108,7 +108,7 @@ async def _lab(data_dir: Path, process: asyncio.subprocess.Process, log: Path) -
             return read_state(data_dir)
         except NoLabError:
             await asyncio.sleep(POLL_S)
-    raise DemoError(f"`ironbell up` ended: {_end_of(log)}")
+    raise DemoError(f"`ironbell up` exited: {_end_of(log)}")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -124,7 +124,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _end_of(log: Path) -> str:
-    """Why it ended, where it said so, else its last words."""
+    """The error that the log reports, or else its last lines."""
     lines = log.read_text(errors="replace").splitlines()[-8:]
-    said = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
-    return said[-1] if said else "\n".join(lines)
+    errors = [line.removeprefix(_ERROR_PREFIX) for line in lines if line.startswith(_ERROR_PREFIX)]
+    return errors[-1] if errors else "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What happened, told once and in order: turns changes of objects into lines with times. Pure but for its memory."""
+"""The story of a server: turns changes of objects into lines, each once and in order. Pure but for its memory."""
 
 from __future__ import annotations
 
@@ -25,62 +25,60 @@ LABELS = {
     BootStage.PROBLEM.value: "problem",
 }
 FINAL = {BootStage.INSTALLED.value, BootStage.INSTALLED_WITH_ERRORS.value}
-OVER = {WorkflowState.FAILED, WorkflowState.TIMEOUT}
+UNSUCCESSFUL = {WorkflowState.FAILED, WorkflowState.TIMEOUT}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that happened."""
+    """One change to show."""
 
     label: str
     text: str
     is_bad: bool = False
     about: str = ""
-    """Whom it is about, where there are several."""
+    """The server's title, if there are several."""
+    follows: str = ""
+    """What the server does next; empty takes it from the label, if that determines it."""
+    value: str = ""
+    """The new state, for programs: text is for people."""
 
-
-def follows(line: Line) -> str:
-    """What a server is at after this line, in words; empty where nothing more is known to come."""
-    if line.label == "DHCP":
-        return "loads its boot file" if "boot file" in line.text else "starts the in-memory OS"
-    if line.label == "action":
-        return line.text.removesuffix(" ...") if line.text.endswith(" ...") else "the next action"
-    if line.label == "workflow":
-        return "boots what was installed" if line.text in _INSTALLED else "waits for the agent"
-    return _FOLLOWS.get(line.label, "")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "follows", self.follows or _FOLLOWS.get(self.label, ""))
 
 
 _INSTALLED = {WorkflowState.POST, WorkflowState.SUCCESS}
 _FOLLOWS = {
-    "claimed": "is switched on",
+    "claimed": "is being powered on",
     "power": "firmware starts",
     "boot file": "starts iPXE",
     "script": "loads the in-memory OS",
     "kernel": "loads the in-memory OS",
     "initramfs": "starts the in-memory OS",
-    "agent": "the first action",
+    "agent": "waits for the first action",
     "disk boot": "boots its disk",
-    "metadata": "cloud-init is at work",
+    "metadata": "cloud-init runs",
     "installed": "services start",
-    "node": "its network and kubelet get ready",
+    "node": "its network and kubelet start",
     "node ready": "its pod starts",
 }
 
 
 @dataclass
 class Story:
-    """Remembers what was told. `failure` is set when the installation cannot succeed any more."""
+    """Remembers what was shown. `failure` is set when the installation cannot succeed any more."""
 
     machine: str
     workflow: str
     is_installed: bool = False
     failure: str = ""
     progress: str = ""
-    """The running action's progress, for a line that is drawn over and over."""
-    _told: set[tuple[str, str]] = field(default_factory=set)
+    """The running action's progress, for a line that is redrawn."""
+    _shown: set[tuple[str, str]] = field(default_factory=set)
     _power: str = ""
     _actions: dict[str, str] = field(default_factory=dict)
     _state: str = ""
+    _has_kernel: bool = False
+    """Whether the in-memory OS is what the server boots: it has loaded that kernel since it was powered on."""
 
     def event(self, event: Event) -> list[Line]:
         """An Event appeared or was counted up."""
@@ -89,16 +87,24 @@ class Story:
             return []
         if reason in FINAL:
             self.is_installed = True
-        return self._once(Line(LABELS[reason], event.message, event.type == "Warning"), key=event.metadata.name)
+        if reason in {BootStage.KERNEL.value, BootStage.DISK.value}:
+            self._has_kernel = reason == BootStage.KERNEL.value
+        line = Line(LABELS[reason], event.message, event.type == "Warning", follows=self._after_event(reason))
+        return self._once(line, key=event.metadata.name)
+
+    def _after_event(self, reason: str) -> str:
+        if reason != BootStage.LEASE.value:
+            return ""
+        return "starts the in-memory OS" if self._has_kernel else "loads its boot file"
 
     def power(self, machine: Machine) -> list[Line]:
         """A bmc Machine changed."""
         if machine.metadata.name != self.machine or machine.status.power_state == self._power:
             return []
-        self._power = machine.status.power_state
+        self._power, self._has_kernel = machine.status.power_state, False
         if self._power not in {PowerState.ON, PowerState.OFF}:
             return []
-        return [Line("power", f"BMC reports power {self._power}")]
+        return [Line("power", f"BMC reports power {self._power}", value=self._power)]
 
     def workflow_changed(self, workflow: Workflow) -> list[Line]:
         """The Workflow changed."""
@@ -112,11 +118,12 @@ class Story:
         state = workflow.status.state
         if state != self._state:
             self._state = state
-            lines.append(Line("workflow", state, state in OVER))
-        if state in OVER and not self.failure:
-            failed = next((a for a in actions if a.state in OVER), None)
-            why = next((c.message for c in workflow.status.conditions if c.type == "Succeeded"), "")
-            self.failure = f"workflow {state}: {why or (failed.message if failed else 'see ironbell why')}"
+            follows = "boots the installed system" if state in _INSTALLED else "waits for the agent"
+            lines.append(Line("workflow", state, state in UNSUCCESSFUL, follows=follows))
+        if state in UNSUCCESSFUL and not self.failure:
+            failed = next((a for a in actions if a.state in UNSUCCESSFUL), None)
+            reason = next((c.message for c in workflow.status.conditions if c.type == "Succeeded"), "")
+            self.failure = f"workflow {state}: {reason or (failed.message if failed else 'see ironbell why')}"
         return lines
 
     def _action(self, action: WorkflowAction, number: int, count: int) -> list[Line]:
@@ -125,18 +132,19 @@ class Story:
         first = not self._actions
         self._actions[action.id] = action.state
         where = f"{number} of {count}, {action.name}"
-        lines = [Line("agent", "the agent has taken the first action")] if first else []
+        lines = [Line("agent", "the agent has received the first action")] if first else []
         if action.state == WorkflowState.RUNNING:
-            return [*lines, Line("action", f"{where} ...")]
+            return [*lines, Line("action", f"{where} ...", follows=where)]
         took = f" in {action.execution_duration}" if action.execution_duration else ""
-        bad = action.state != WorkflowState.SUCCESS
-        said = f": {action.message}" if bad and action.message else ""
-        return [*lines, Line("action", f"{where}: {action.state}{took}{said}", bad)]
+        is_bad = action.state != WorkflowState.SUCCESS
+        message = f": {action.message}" if is_bad and action.message else ""
+        text = f"{where}: {action.state}{took}{message}"
+        return [*lines, Line("action", text, is_bad, follows="waits for the next action")]
 
     def _once(self, line: Line, *, key: str) -> list[Line]:
-        if (key, line.text) in self._told:
+        if (key, line.text) in self._shown:
             return []
-        self._told.add((key, line.text))
+        self._shown.add((key, line.text))
         return [line]
 
 

@@ -1,1 +1,1 @@
-"""What commands, pages and the operator do alike, above the wiring and below whoever parses and prints."""
+"""Operations that commands, pages and the operator share: above the wiring, below the code that parses and prints."""

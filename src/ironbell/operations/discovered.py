@@ -1,4 +1,4 @@
-"""Kinds that only the API knows: providers' objects, found by group and kind.
+"""Objects of kinds that only the API knows, such as providers' objects, by group and kind.
 
 Source: kubernetes/kubernetes: staging/src/k8s.io/client-go/discovery.
 """
@@ -24,7 +24,7 @@ class NoSuchKindError(IronbellError):
 
 
 class Discovered:
-    """Reads objects of any kind that the API has; asks about each group once."""
+    """Reads objects of any kind that the API has; the kinds of each group are read once."""
 
     def __init__(self, api: HttpApi) -> None:
         self._api = api
@@ -32,24 +32,24 @@ class Discovered:
         self._resources: dict[tuple[str, str], dict[str, Collection]] = {}
 
     async def collection(self, group: str, kind: str, version: str = "") -> Collection:
-        """Where objects of a kind are; without a version in the one that the API prefers, or another.
+        """The collection of a kind; without a version, in the one that the API prefers, or in another.
 
         Raises:
-            NoSuchKindError: the API does not have it.
+            NoSuchKindError: the API does not have the kind.
         """
         if not version and group not in self._versions:
             self._versions[group] = await self._of_group(group)
-        # a group's kinds need not all be in the version that it prefers
-        for one in (version,) if version else self._versions[group]:
-            if (group, one) not in self._resources:
-                self._resources[group, one] = await self._listed(group, one)
-            if kind in self._resources[group, one]:
-                return self._resources[group, one][kind]
+        # the version that a group prefers need not have all its kinds
+        for candidate in (version,) if version else self._versions[group]:
+            if (group, candidate) not in self._resources:
+                self._resources[group, candidate] = await self._listed(group, candidate)
+            if kind in self._resources[group, candidate]:
+                return self._resources[group, candidate][kind]
         where = f"{group}/{version}" if version else group
         raise NoSuchKindError(f"the API has no kind {kind} of {where}; is its provider installed?")
 
     async def find(self, group: str, kind: str, namespace: str, name: str) -> Object | None:
-        """One object; None if there is none, or no such kind."""
+        """One object; None if the object or its kind does not exist."""
         try:
             where = await self.collection(group, kind)
             return _decoded(await self._api.get(where, namespace, name))
@@ -66,25 +66,25 @@ class Discovered:
         if not group:
             return ("v1",)
         try:
-            found = _decoded(await self._api.raw("GET", f"/apis/{group}"))
+            group_info = _decoded(await self._api.raw("GET", f"/apis/{group}"))
         except NotFound:
             return ()
-        preferred = str(found["preferredVersion"]["version"])
-        others = (str(one["version"]) for one in found["versions"])
-        return (preferred, *(one for one in others if one != preferred))
+        preferred = str(group_info["preferredVersion"]["version"])
+        others = (str(entry["version"]) for entry in group_info["versions"])
+        return (preferred, *(other for other in others if other != preferred))
 
     async def _listed(self, group: str, version: str) -> dict[str, Collection]:
         try:
-            found = _decoded(await self._api.raw("GET", Collection(group, version, "", namespaced=False).prefix))
+            resources = _decoded(await self._api.raw("GET", Collection(group, version, "", namespaced=False).prefix))
         except NotFound:
             return {}
         return {
             resource["kind"]: Collection(group, version, resource["name"], resource["namespaced"])
-            for resource in found["resources"]
+            for resource in resources["resources"]
             if "/" not in resource["name"]
         }
 
 
 def _decoded(body: bytes) -> Object:
-    found: Object = msgspec.json.decode(body)
-    return found
+    decoded: Object = msgspec.json.decode(body)
+    return decoded

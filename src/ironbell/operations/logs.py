@@ -1,4 +1,4 @@
-"""What the actions of a Workflow print, live or afterwards."""
+"""The output of a Workflow's actions, live or afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.namespaces import elsewhere
 from ironbell.operations.objects import find_object
 from ironbell.operations.why.reader import read_world
-from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.rootcause import diagnose
 from ironbell.operations.why.text import first_line
 from ironbell.operations.why.world import ref_of
 
@@ -28,7 +28,7 @@ LIST_COMMAND: Final = "`ironbell get workflows -A`"
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Which lines of a log, and in which form."""
+    """Selection and form of a log's lines."""
 
     follow: bool = False
     """Whether to continue until the Workflow ends."""
@@ -41,14 +41,14 @@ class LogOptions:
 
     @property
     def query(self) -> dict[str, str]:
-        """The query of a request."""
-        found = {"follow": "true" * self.follow, "action": self.action, "format": "json" * self.as_json}
-        found |= {"tail": "" if self.tail is None else str(self.tail), "timestamps": "true" * self.timestamps}
-        return {name: value for name, value in found.items() if value}
+        """The query parameters of the request."""
+        parameters = {"follow": "true" * self.follow, "action": self.action, "format": "json" * self.as_json}
+        parameters |= {"tail": "" if self.tail is None else str(self.tail), "timestamps": "true" * self.timestamps}
+        return {name: value for name, value in parameters.items() if value}
 
 
 class LogNotServedError(IronbellError):
-    """The API serves no logs; `lines` are what the Workflow itself keeps of them, without times."""
+    """The API serves no logs; `lines` are those that the Workflow itself has, without times."""
 
     reason, retry = "LogNotServed", Retry.NEVER
 
@@ -61,8 +61,8 @@ async def read_log(api: HttpApi, namespace: str, name: str, options: LogOptions)
     """The log of a Workflow in pieces.
 
     Raises:
-        LogNotServedError: the API serves no logs, and the Workflow keeps some lines.
-        NotFound: there is no such Workflow; the message says which namespaces have one.
+        LogNotServedError: the API serves no logs, and the Workflow has some lines.
+        NotFound: there is no such Workflow; the message names the namespaces that have one.
         IronbellError: there is no log.
     """
     try:
@@ -80,27 +80,27 @@ async def read_log(api: HttpApi, namespace: str, name: str, options: LogOptions)
 
 
 async def _no_log_error(api: HttpApi, namespace: str, name: str, error: NotFound) -> IronbellError:
-    """That there is no such Workflow, and where there is one; or the API's answer about its logs."""
+    """The error about a missing Workflow, with the namespaces that have one; or the API's response about its logs."""
     hint = await elsewhere(api, WORKFLOW.collection, namespace, name)
     if await find_object(api, WORKFLOW, namespace, name) is None:
         hint = hint or f"{LIST_COMMAND} lists all."
-        return NotFound(f'there is no workflow "{name}" in namespace "{namespace}". {hint}')
+        return NotFound(f'Workflow "{name}" does not exist in namespace "{namespace}". {hint}')
     return IronbellError(f"no logs of workflow {namespace}/{name}: {error}. {hint}".strip())
 
 
 async def empty_log_reason(api: HttpApi, namespace: str, name: str) -> str:
-    """Why a log is empty: what the Workflow waits for, or that its actions printed nothing."""
+    """The reason of an empty log: what the Workflow waits for, or that its actions printed nothing."""
     root, now = await find_object(api, WORKFLOW, namespace, name), SystemClock().now()
     if root is None:
         raise await _no_log_error(api, namespace, name, NotFound("404"))
-    answer = why(await read_world(api, root), ref_of(root), now)
+    answer = diagnose(await read_world(api, root), ref_of(root), now)
     if answer.is_good:
-        return f"The actions of workflow {namespace}/{name} have printed nothing, or their logs are no longer kept."
+        return f"The actions of workflow {namespace}/{name} have printed nothing, or their logs were removed."
     return f"Workflow {namespace}/{name} has no logs yet. {first_line(answer, now)}"
 
 
 async def _kept(api: HttpApi, namespace: str, name: str, options: LogOptions) -> list[str]:
-    """The lines that the Workflow itself keeps of its logs; none where the options need more."""
+    """The lines that the Workflow itself has; none if the options need more."""
     if options.as_json or options.follow:
         return []
     try:
@@ -116,12 +116,13 @@ class _Kept(msgspec.Struct):
 
 
 def kept_lines(workflow: Workflow, *, action: str = "") -> list[str]:
-    """The last lines of every action that has ended, or of one, as the workflow service leaves them on the Workflow."""
-    found = []
-    for one in (each for task in workflow.status.tasks for each in task.actions):
-        text = workflow.metadata.annotations.get(f"{LOG_PREFIX}{one.id}")
-        if text is None or action not in {"", one.name, one.id}:
+    """The last lines of every action that has ended, or of one, as the workflow service records them on the
+    Workflow."""
+    lines: list[str] = []
+    for action_ in (action_ for task in workflow.status.tasks for action_ in task.actions):
+        text = workflow.metadata.annotations.get(f"{LOG_PREFIX}{action_.id}")
+        if text is None or action not in {"", action_.name, action_.id}:
             continue
         with contextlib.suppress(msgspec.MsgspecError):
-            found += [f"{one.name} | {line}" for line in msgspec.json.decode(text, type=_Kept).lines]
-    return found
+            lines += [f"{action_.name} | {line}" for line in msgspec.json.decode(text, type=_Kept).lines]
+    return lines

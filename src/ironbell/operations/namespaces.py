@@ -1,4 +1,4 @@
-"""Where else an object may be: for answers to somebody who looked in the wrong namespace."""
+"""Hints at other namespaces, for users who named a namespace without the object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbell.kube.client import Client
 
 _SHOWN = 8
 _MOST = 500
-"""Objects that are looked at: this is a hint, and a site may have many thousands."""
+"""Maximum number of objects that are read: this is a hint, and a site may have many thousands."""
 
 
 class _Metadata(msgspec.Struct):
@@ -27,7 +27,7 @@ class _Object(msgspec.Struct):
 
 
 async def elsewhere(api: Api, where: Collection, namespace: str, name: str = "") -> str:
-    """A sentence on which namespaces have objects of a kind, or one of that name; empty if that cannot be told."""
+    """A sentence with the namespaces that have objects of a kind, or an object of that name; empty if it is unknown."""
     if not where.namespaced or not namespace:
         return ""
     try:
@@ -36,16 +36,16 @@ async def elsewhere(api: Api, where: Collection, namespace: str, name: str = "")
         page = await api.list(where, "", ListOptions(selector, limit=_MOST))
     except ApiError:
         return ""
-    found = [msgspec.json.decode(item, type=_Object).metadata for item in page.items]
-    counts = Counter(one.namespace for one in found if not name or one.name == name)
-    return sentence(namespace, dict(counts), name=name, exists=exists)
+    listed = [msgspec.json.decode(item, type=_Object).metadata for item in page.items]
+    counts = Counter(meta.namespace for meta in listed if not name or meta.name == name)
+    return namespaces_hint(namespace, dict(counts), name=name, exists=exists)
 
 
 async def get_or_hint(api: Api, kind: Kind[Any], namespace: str, name: str) -> Any:
-    """The object of that name.
+    """The object with that name.
 
     Raises:
-        NotFound: there is none; the message says which namespaces have one.
+        NotFound: it does not exist; the message names the namespaces that have one.
     """
     try:
         return await Client(api).get(kind, namespace, name)
@@ -54,26 +54,28 @@ async def get_or_hint(api: Api, kind: Kind[Any], namespace: str, name: str) -> A
         raise NotFound(f"{error.message}. {hint}".removesuffix(". ")) from None
 
 
-async def nothing_there(api: Api, where: Collection, namespace: str, what: str) -> str:
-    """A sentence for somebody who has nothing to act on here, and on where there is something."""
+async def no_objects_message(api: Api, where: Collection, namespace: str, noun: str) -> str:
+    """A message that the namespace has no such objects, with the namespaces that have some."""
     place = f' in namespace "{namespace}"' if namespace else ""
     hint = await elsewhere(api, where, namespace)
-    return f"There is no {what}{place}. {hint}".rstrip()
+    return f"There is no {noun}{place}. {hint}".rstrip()
 
 
-def sentence(namespace: str, counts: dict[str, int], *, name: str = "", exists: bool = True) -> str:
-    """What is known of other namespaces, and the option that reaches them. Pure."""
-    missing = "" if exists else f'There is no namespace "{namespace}".'
+def namespaces_hint(namespace: str, counts: dict[str, int], *, name: str = "", exists: bool = True) -> str:
+    """The other namespaces, and the option that selects them. Pure."""
+    missing = "" if exists else f'Namespace "{namespace}" does not exist.'
     others = {space: count for space, count in sorted(counts.items()) if space != namespace}
     if not others:
         return missing
     if name:
         subject, verb = ("Namespace", "has") if len(others) == 1 else ("Namespaces", "have")
-        hint = f"{subject} {', '.join(others)} {verb} one of that name: use -n {next(iter(others))}."
+        hint = f"{subject} {', '.join(others)} {verb} an object of that name: use -n {next(iter(others))}."
         return f"{missing} {hint}".strip()
     shown = [f"{space} ({count})" for space, count in list(others.items())[:_SHOWN]]
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-    return f"{missing} Namespaces that have some: {', '.join(shown)}{more}. Use -n to name one, or -A for all.".strip()
+    return (
+        f"{missing} Namespaces that have some: {', '.join(shown)}{more}. Use -n to select one, or -A for all.".strip()
+    )
 
 
 async def _exists(api: Api, namespace: str) -> bool:

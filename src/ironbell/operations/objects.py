@@ -1,4 +1,4 @@
-"""Objects of any kind as the API server shows them: as its tables, as they are stored, and as they change."""
+"""Objects of any kind as the API server returns them: as tables, as stored, and as they change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironbell.operations.discovered import Object
 from ironbell.operations.namespaces import elsewhere
 
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-LISTED, DELETED, AWAY = "LISTED", "DELETED", "AWAY"
+LISTED, DELETED, DISCONNECTED = "LISTED", "DELETED", "DISCONNECTED"
 RETRY_S: Final = 1.0
 
 Answer = dict[str, Any]
@@ -26,17 +26,18 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TableEvent:
-    """Rows of a table that are new, or that the API cannot be reached."""
+    """New rows of a table, or that the API cannot be reached."""
 
     type: str
-    """`LISTED` for all rows; `ADDED`, `MODIFIED` or `DELETED` for one; `AWAY` once while the API does not answer."""
+    """`LISTED` for all rows; `ADDED`, `MODIFIED` or `DELETED` for one; `DISCONNECTED` once while the API does not
+    answer."""
     table: Answer = field(default_factory=dict)
     message: str = ""
     """Why the API cannot be reached."""
 
 
 async def find_object(api: Api, kind: Kind[Any], namespace: str, name: str) -> Object | None:
-    """One object with its kind; None if there is none."""
+    """One object with its kind; None if it does not exist."""
     try:
         body = await api.get(kind.collection, namespace, name)
     except NotFound:
@@ -53,10 +54,10 @@ async def read_objects(
     selector: str = "",
     as_tables: bool = False,
 ) -> list[list[Answer]]:
-    """For each kind the answers for all names, or that for the list; an empty namespace stands for all.
+    """For each kind, the responses for all names, or the one for the list; an empty namespace means all.
 
     Raises:
-        NotFound: there is no object of a name; the message says which namespaces have one.
+        NotFound: an object does not exist; the message names the namespaces that have one.
     """
     query = {"labelSelector": selector} if selector else {}
     accept = TABLE if as_tables else "application/json"
@@ -80,16 +81,16 @@ async def watch_table(
 ) -> AsyncIterator[TableEvent]:
     """The table of a kind, or of one object, and its changes, until cancelled.
 
-    A watch ends now and then, and the API may be restarted: the objects are then listed again.
+    A watch may end, and the API server may be restarted: the objects are then listed again.
     """
     query = {"labelSelector": selector} if selector else {}
     query |= {"fieldSelector": f"metadata.name={name}"} if name else {}
     path = kind.collection.path(namespace if kind.namespaced else "")
-    is_away = False
+    is_disconnected = False
     while True:
         try:
             table = msgspec.json.decode(await api.raw("GET", path, query=dict(query), accept=TABLE))
-            is_away = False
+            is_disconnected = False
             yield TableEvent(LISTED, table)
             version = str(table.get("metadata", {}).get("resourceVersion", ""))
             async for event in _watch(api, path, {**query, "resourceVersion": version}):
@@ -97,19 +98,19 @@ async def watch_table(
         except Expired:
             continue
         except Unavailable as error:
-            if not is_away:
-                yield TableEvent(AWAY, message=error.message)
-            is_away = True
+            if not is_disconnected:
+                yield TableEvent(DISCONNECTED, message=error.message)
+            is_disconnected = True
         await asyncio.sleep(retry_s)
 
 
 async def _watch(api: HttpApi, path: str, query: dict[str, str]) -> AsyncIterator[TableEvent]:
     splitter = FrameSplitter()
-    wanted = {**query, "watch": "true", "allowWatchBookmarks": "true"}
-    async for chunk in api.stream(path, query=wanted, accept=TABLE, silence_s=SILENCE_S):
+    parameters = {**query, "watch": "true", "allowWatchBookmarks": "true"}
+    async for chunk in api.stream(path, query=parameters, accept=TABLE, silence_s=SILENCE_S):
         for frame in splitter.feed(chunk):
             event = msgspec.json.decode(frame)
             if event["type"] == "ERROR":
-                return  # the objects are listed anew
+                return  # the objects are listed again
             if event["type"] != "BOOKMARK":
                 yield TableEvent(event["type"], event["object"])

@@ -15,7 +15,7 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import spoken_duration
 
 POLL_S = 1.0
-"""Pause before the next check after a change; while nothing changes the pauses grow to `QUIET_S`."""
+"""Pause before the next check after a change; without changes the pauses grow to `QUIET_S`."""
 QUIET_S = 4.0
 """Longest pause between two checks, so that the end is noticed soon."""
 _GROWTH = 1.5
@@ -31,7 +31,7 @@ class Progress:
     message: str
     done: int = 0
     total: int = 0
-    """Number of objects to handle; 0 where the operation does not count them."""
+    """Number of objects to handle; 0 if the operation does not count them."""
     waited_s: int | None = None
     """Seconds that the operation has waited, in a report that repeats the previous message; None in others."""
 
@@ -49,22 +49,22 @@ class StillWaitingError(IronbellError):
 
     reason, retry = "TimedOut", Retry.BACKOFF
     details: Mapping[str, Any] = {}
-    """Values beside the message: the object that blocks."""
+    """The object that blocks, as values beside the message."""
 
 
 async def until(
-    check: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, timeout_s: float, report: Report
+    check: Callable[[], Awaitable[tuple[bool, str]]], *, subject: str, timeout_s: float, report: Report
 ) -> None:
     """Check until the condition is met: every second, less often while nothing changes.
 
-    `check` returns whether it is met, and what it waits for. A change of the latter is reported at once, and the same
-    text again with the time that was waited. An API that cannot be reached for a while, because it is being upgraded
-    for instance, is waited for as well.
+    `check` returns whether it is met, and what it waits for. A change of the latter is reported immediately, and the
+    same text again with the time of the wait. An API that cannot be reached for a while, for instance because it is
+    being upgraded, is waited for as well.
 
-    A few objects of one cluster are read, by one person: a poll is simpler than watches of six kinds, and as quick.
+    Few objects of one cluster are read, for one user: a poll is simpler than watches of six kinds, and as fast.
 
     Raises:
-        StillWaitingError: naming what was waited for last.
+        StillWaitingError: the timeout expired; the message names what the operation waits for.
     """
     clock = asyncio.get_running_loop().time
     last, begun, pause_s = "", clock(), POLL_S
@@ -90,6 +90,6 @@ async def until(
                 await asyncio.sleep(min(pause_s, to_heartbeat_s) if to_heartbeat_s > 0 else pause_s)
     except TimeoutError:
         raise StillWaitingError(
-            f"{what} is not done after {spoken_duration(timeout_s)}, and goes on without this command; it waits for: "
-            f"{last or '?'}"
+            f"{subject} is not done after {spoken_duration(timeout_s)} and continues without this command; it waits "
+            f"for: {last or '?'}"
         ) from None

@@ -1,6 +1,6 @@
-"""What only a person can say about servers and pools of addresses after a restore.
+"""Confirmation of servers and address pools by the user after a restore.
 
-Every one of them is held until its record is confirmed; see `contract.servers.restored`.
+All of them are held until their records are confirmed; see `contract.servers.restored`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ironbell.kube.client import Client
 from ironbell.kube.decision import AnyKind, Key
 from ironbell.operations.namespaces import get_or_hint
 
-_ENDED = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
+_COMPLETED = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
 
 
 class Confirmation(StrEnum):
-    """The result for one object."""
+    """The result of one object's confirmation."""
 
     CONFIRMED = "confirmed"
     NOT_HELD = "notHeld"
 
 
 class Installation(StrEnum):
-    """What to do about an installation or wipe that was under way."""
+    """The user's decision about an installation or wipe that was under way."""
 
     DONE = "installed"
     """The server runs what was being installed."""
@@ -56,23 +56,23 @@ class NotConfirmedError(IronbellError):
 
 @dataclass(frozen=True)
 class Record:
-    """A server and what its record will have done to it."""
+    """A server, and what follows from its record."""
 
     hardware: Hardware
     unfinished: Sequence[Workflow] = ()
-    owner_goes: bool = False
+    owner_is_deleted: bool = False
     """Whether its machine is being deleted, or does not exist."""
 
     def objection(self, outcome: Installation | None) -> str | None:
-        """The decision that is needed before the server is released; None if none is."""
+        """The decision that is needed before the server is released from its hold; None if none is."""
         name = self.hardware.metadata.name
-        if self.owner_goes and outcome is not Installation.CONTINUE:
-            return f"{name}: its machine is being deleted, so its disks would be wiped: give --go-on if they may be"
+        if self.owner_is_deleted and outcome is not Installation.CONTINUE:
+            return f"{name}: its machine is being deleted, so its disks would be wiped: use --go-on to allow that"
         if self.unfinished and outcome is None:
             workflows = ", ".join(workflow.metadata.name for workflow in self.unfinished)
             return (
-                f"{name}: workflow {workflows} was under way: give --installed if the machine runs what it installs, "
-                "or --go-on to let it install"
+                f"{name}: workflow {workflows} was under way: use --installed if the machine runs what it installs, or "
+                "--go-on to let it install"
             )
         return None
 
@@ -80,10 +80,10 @@ class Record:
 async def confirm_hardware(
     api: Api, names: Sequence[str] = (), *, namespace: str = "", outcome: Installation | None = None
 ) -> dict[Key, Confirmation]:
-    """Confirm the records of named servers, or of all that nobody has claimed; an empty namespace stands for all.
+    """Confirm the records of named servers, or of all unclaimed ones; an empty namespace means all.
 
     Raises:
-        NotFound: there is no server of a name; the message says which namespaces have one.
+        NotFound: a server does not exist; the message names the namespaces that have one.
         NotConfirmedError: records need another decision; nothing was confirmed.
     """
     client = Client(api)
@@ -92,7 +92,7 @@ async def confirm_hardware(
     else:
         servers = [server for server in (await client.list(HARDWARE, namespace)).items if claim_of(server) is None]
     records = [await _record(api, server) for server in servers if restored(server) is not None]
-    objections = [why for record in records if (why := record.objection(outcome)) is not None]
+    objections = [objection for record in records if (objection := record.objection(outcome)) is not None]
     if objections:
         raise NotConfirmedError(objections)
     for record in records:
@@ -101,34 +101,34 @@ async def confirm_hardware(
     return {server.key: Confirmation.CONFIRMED if server.key in held else Confirmation.NOT_HELD for server in servers}
 
 
-async def _record(api: Api, found: Hardware) -> Record:
-    client, claim = Client(api), claim_of(found)
-    workflows = (await client.list(WORKFLOW, found.metadata.namespace)).items
+async def _record(api: Api, server: Hardware) -> Record:
+    client, claim = Client(api), claim_of(server)
+    workflows = (await client.list(WORKFLOW, server.metadata.namespace)).items
     unfinished = [
-        one
-        for one in workflows
-        if one.spec.hardware_ref == found.metadata.name
-        and one.status.state not in _ENDED
-        and one.metadata.deletion_timestamp is None
+        workflow
+        for workflow in workflows
+        if workflow.spec.hardware_ref == server.metadata.name
+        and workflow.status.state not in _COMPLETED
+        and workflow.metadata.deletion_timestamp is None
     ]
     if claim is None or claim.kind not in ("", TINKERBELL_MACHINE.kind):
-        return Record(found, unfinished)
+        return Record(server, unfinished)
     try:
         owner = await client.find(TINKERBELL_MACHINE, claim.namespace, claim.name)
     except NotFound:
-        return Record(found, unfinished)
-    return Record(found, unfinished, owner is None or owner.metadata.deletion_timestamp is not None)
+        return Record(server, unfinished)
+    return Record(server, unfinished, owner is None or owner.metadata.deletion_timestamp is not None)
 
 
 async def _release(client: Client, record: Record, outcome: Installation | None) -> None:
     metadata: dict[str, Any] = {"annotations": confirmation(record.hardware)}
     if outcome is Installation.DONE and record.unfinished:
-        # while the server is held: nothing of them can begin any more
+        # while the server is held, none of them can begin
         for workflow in record.unfinished:
             await client.delete(WORKFLOW, *workflow.key)
         metadata["annotations"][ANNOTATION_PROVISIONED] = "true"
     else:
-        # (a Workflow that goes takes its permission to netboot back meanwhile, which makes another version)
+        # (a Workflow that is deleted withdraws its permission to netboot meanwhile, which creates another version)
         metadata["resourceVersion"] = record.hardware.metadata.resource_version
     body = {"metadata": metadata}
     await client.merge_patch(HARDWARE, *record.hardware.key, body=body)
@@ -137,10 +137,10 @@ async def _release(client: Client, record: Record, outcome: Installation | None)
 async def confirm_pools(
     api: Api, kind: AnyKind, names: Sequence[str] = (), *, namespace: str = ""
 ) -> dict[Key, Confirmation]:
-    """Confirm the records of named pools, or of all; an empty namespace stands for all.
+    """Confirm the records of named pools, or of all; an empty namespace means all.
 
     Raises:
-        NotFound: there is no pool of a name; the message says which namespaces have one.
+        NotFound: a pool does not exist; the message names the namespaces that have one.
     """
     client, results = Client(api), {}
     if names:
@@ -157,5 +157,5 @@ async def confirm_pools(
 
 
 async def hold(api: Api, backup: datetime, *, namespace: str = "") -> Marked:
-    """Hold all servers and pools after an API server was restored from a backup of that time by other means."""
+    """Hold all servers and pools after an API server was restored by other means, from a backup of that time."""
     return await hold_all(api, Restored(rfc3339(backup), rfc3339(SystemClock().now())), namespace)

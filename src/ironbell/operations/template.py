@@ -1,4 +1,4 @@
-"""Workflow templates, rendered without a cluster."""
+"""Render Workflow templates without a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VERSION: Final = TEMPLATE.api_version
 
 
 class ManifestError(IronbellError):
-    """A manifest does not hold the one object that is looked for; `source` names it."""
+    """A manifest does not contain the one object that is expected; `source` names the manifest."""
 
     reason, retry = "InvalidManifest", Retry.NEVER
 
@@ -35,12 +35,12 @@ class Rendered:
 
     text: str
     problems: tuple[str, ...] = ()
-    """Why the text is not a valid workflow; empty if it is."""
+    """Reasons why the text is not a valid workflow; empty if it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The objects of a file that are of our version."""
+    """The objects of a file that have our API version."""
 
     source: str
     objects: Sequence[Object]
@@ -57,25 +57,27 @@ class Manifest:
             raise ManifestError(source, str(error)) from None
 
     def only(self, kind: str) -> Object:
-        """The one object of a kind.
+        """The only object of a kind.
 
         Raises:
-            ManifestError: there is none, or there are several.
+            ManifestError: there is no such object, or there are several.
         """
-        found = [item for item in self.objects if item.get("kind") == kind]
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            raise ManifestError(self.source, f"holds no {kind} of {_VERSION}")
-        names = ", ".join(map(_name, found))
-        raise ManifestError(self.source, f"holds {len(found)} objects of kind {kind} ({names}); give a file with one")
+        objects = [item for item in self.objects if item.get("kind") == kind]
+        if len(objects) == 1:
+            return objects[0]
+        if not objects:
+            raise ManifestError(self.source, f"contains no {kind} of {_VERSION}")
+        names = ", ".join(map(_name, objects))
+        raise ManifestError(
+            self.source, f"contains {len(objects)} objects of kind {kind} ({names}); use a file with only one"
+        )
 
 
 def render(template: Manifest, hardware: Manifest | None, variables: Mapping[str, str]) -> Rendered:
     """Render a Template for a Hardware; a text that is not a valid workflow is returned with its problems.
 
     Raises:
-        ManifestError: a manifest does not hold one object of its kind, or a field of it has the wrong type.
+        ManifestError: a manifest does not contain one object of its kind, or a field of it has the wrong type.
         gotemplate.TemplateError: the template does not render.
     """
     source = template.only(TEMPLATE.kind)
@@ -93,16 +95,16 @@ def render(template: Manifest, hardware: Manifest | None, variables: Mapping[str
 
 
 def _checked_hardware(manifest: Manifest) -> Object:
-    found = manifest.only(HARDWARE.kind)
+    hardware = manifest.only(HARDWARE.kind)
     try:
-        HARDWARE.decode(msgspec.json.encode(found))
+        HARDWARE.decode(msgspec.json.encode(hardware))
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
-        raise ManifestError(manifest.source, f"Hardware {_name(found)}: {error}") from None
-    return found
+        raise ManifestError(manifest.source, f"Hardware {_name(hardware)}: {error}") from None
+    return hardware
 
 
 def _objects(pending: list[Any]) -> Iterator[Object]:
-    """The objects of our version among documents, the items of lists included."""
+    """The objects of our API version among documents, including the items of lists."""
     while pending:
         item = pending.pop(0)
         if isinstance(item, list):

@@ -146,7 +146,7 @@ async def test_keys_are_in_a_backup_only_when_asked_for(tmp_path: Path) -> None:
     assert secret is not None
     said = await ironbell("backup", tmp_path / "b.tar", "--data-dir", folder)
     key_id = secret.primary.id.hex()
-    assert f"Secrets in it need the key {key_id}, which is not in it: keep a copy" in said
+    assert f"Its Secrets need the key {key_id}, which is not in the file: keep a copy" in said
     raw = (tmp_path / "b.tar").read_bytes()
     assert base64.b64encode(secret.first.secret) not in raw
     assert base64.b64encode(WORD) not in raw

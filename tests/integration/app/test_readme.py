@@ -76,7 +76,7 @@ def test_a_cluster_without_a_server(second_terminal: list[str], environment: dic
     assert "Cluster default/one" in done.stdout
     assert "one    1/1             2/2       v1.34.2   True" in done.stdout
     assert "apiVersion:" in done.stdout
-    assert "The workers are next. Run this again once the control plane has v1.35.0." in done.stdout
+    assert "The workers are next. Run this again once the control plane runs v1.35.0." in done.stdout
     assert "one    1/1             2/2       v1.35.0   True" in done.stdout
     assert done.stdout.count("sim-0012") == 2
     assert done.stdout.endswith("status 0\n")

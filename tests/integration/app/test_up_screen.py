@@ -93,7 +93,7 @@ def test_a_process_that_died_is_named_until_it_is_back_and_no_colour_is_used(sta
     children = Path(f"/proc/{terminal.pid}/task/{terminal.pid}/children").read_text().split()
     boot = next(pid for pid in children if b"ironbell.app.wire.boot" in Path(f"/proc/{pid}/cmdline").read_bytes())
     os.kill(int(boot), signal.SIGKILL)
-    terminal.until(lambda text: "Waits for: boot ended with status -9 and is being started again" in text)
+    terminal.until(lambda text: "Waits for: boot exited with status -9 and is being restarted" in text)
     drawn(terminal)
     assert terminal.grid.styles == set()
     before = terminal.raw

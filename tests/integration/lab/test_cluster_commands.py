@@ -129,7 +129,7 @@ def test_a_cluster_from_its_template_to_its_end(site: EmbeddedCluster) -> None:
         assert f"{nowhere}{some}" in ironbell(*words, "-n", "other").stderr
     for words in (("cluster", "describe", "one"), ("get", "cluster", "one"), ("why", "cluster/one")):
         missing = ironbell.refused(*words, "-n", "other")
-        assert f"{nowhere}Namespace default has one of that name: use -n default." in missing
+        assert f"{nowhere}Namespace default has an object of that name: use -n default." in missing
 
     assert "even number" in ironbell.refused("cluster", "scale", "one", "--control-planes", "2")
     scaled = msgspec.json.decode(ironbell.ok("cluster", "scale", "one", "--workers", "2", "--wait", *within, *JSON))

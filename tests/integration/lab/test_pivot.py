@@ -61,13 +61,13 @@ def test_killed_and_taken_back_killed_and_finished(sites: tuple[Management, Mana
     assert "are the same API" in pivot(here, here, status=1)
 
     assert killed(here, there, COPYING)
-    assert "give these options" in pivot(here, there, "--cluster", "one", status=1)
+    assert "use these options" in pivot(here, there, "--cluster", "one", status=1)
     why = subprocess.run(
         [sys.executable, "-m", "ironbell.cli.main", "why", "cluster/one", "--kubeconfig", here.kubeconfig],
         capture_output=True, text=True, check=True, timeout=COMMAND_S,
     )  # fmt: skip
     assert "paused for a pivot that is under way" in why.stdout
-    assert "taken back: " in pivot(here, there, "--abort")
+    assert "undone: " in pivot(here, there, "--abort")
     here.runs(2)
     assert (there.left(), here.marks()) == ([], [])
     assert (there.held(), here.held()) == ({}, HELD)

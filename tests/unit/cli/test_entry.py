@@ -78,7 +78,7 @@ def test_the_api_is_named_before_or_after_the_subcommand(tmp_path: Path, words: 
 def test_naming_an_api_to_a_command_that_has_none_is_a_mistake() -> None:
     status, said = outcome("--context", "x", "up", "--simulate", "12")
     assert status == 2
-    assert "`ironbell up` talks to no API, so --context has no effect." in said
+    assert "`ironbell up` does not use an API, so --context has no effect." in said
 
 
 def test_every_group_with_a_command_that_talks_to_an_api_takes_its_options() -> None:

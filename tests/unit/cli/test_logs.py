@@ -109,7 +109,7 @@ def test_without_logs_it_says_why_there_are_none_yet(monkeypatch: pytest.MonkeyP
 def test_a_finished_workflow_without_logs_printed_none(monkeypatch: pytest.MonkeyPatch) -> None:
     _, said, problem = printed(monkeypatch, [], state="SUCCESS")
     assert said == ""
-    assert problem == "The actions of workflow default/wf have printed nothing, or their logs are no longer kept.\n"
+    assert problem == "The actions of workflow default/wf have printed nothing, or their logs were removed.\n"
 
 
 def test_an_api_without_logs_has_what_the_workflow_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_an_api_without_logs_has_what_the_workflow_keeps(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("exists", "words", "message"),
     [
-        (False, ["wf"], 'there is no workflow "wf" in namespace "default". `ironbell get workflows -A` lists all.'),
+        (False, ["wf"], 'Workflow "wf" does not exist in namespace "default". `ironbell get workflows -A` lists all.'),
         (True, ["wf", "-o", "json"], "no logs of workflow default/wf: 404."),
         (True, ["hardware", "s1"], "only workflows have logs, not hardware. `ironbell get workflows -A` lists them."),
     ],

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from ironbell.cli import main as entry
-from ironbell.cli.output import wants_json
+from ironbell.cli.output import requests_json
 from ironbell.operations.progress import StillWaitingError
 from support.commands import all_commands
 
@@ -124,4 +124,4 @@ def test_lab_files_and_powers_are_values(
     ],
 )
 def test_json_is_found_on_a_command_line(words: str, *, expected: bool) -> None:
-    assert wants_json(words.split()) is expected
+    assert requests_json(words.split()) is expected

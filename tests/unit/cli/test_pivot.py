@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ironbell.cli.objects.pivot import _json, _lines
-from ironbell.operations.pivot.graph import Wanted
+from ironbell.operations.pivot.graph import Selection
 from ironbell.operations.pivot.items import CLUSTER
 from ironbell.operations.pivot.moving import Outcome
 
@@ -19,9 +19,9 @@ def test_json_has_kinds_namespaces_and_names() -> None:
 
 
 def test_one_object_is_no_plural() -> None:
-    assert _lines(DONE, Wanted()) == [
+    assert _lines(DONE, Selection()) == [
         "moved: 1 object, Cluster a/one",
         "on both sides: ConfigMap a/shared",
         f"paused as before: {CLUSTER} a/one",
     ]
-    assert _lines(Outcome("1", "abort", 1), Wanted()) == ["taken back: 1 copy removed, the sources go on"]
+    assert _lines(Outcome("1", "abort", 1), Selection()) == ["undone: removed 1 copy; the sources are active again"]

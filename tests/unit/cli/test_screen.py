@@ -42,17 +42,17 @@ def shown(view: SiteView) -> str:
 
 def test_it_shows_what_it_waits_for_until_everything_serves() -> None:
     view = site()
-    view.note(
+    view.record(
         "up", {"event": "requested", "processes": ["core", "boot", "workflow"], "warnings": ("eno2 has no address.",)}
     )
     assert "Waits for: core is starting; boot is starting; workflow is starting" in shown(view)
     assert "export" not in shown(view)
-    view.note("core", {"event": "serving", "kubeconfig": "/srv/my site/kubeconfig", "port": 6443})
-    view.note("core", {"event": "ready"})
-    view.note("core", {"event": "controllers ready"})
+    view.record("core", {"event": "serving", "kubeconfig": "/srv/my site/kubeconfig", "port": 6443})
+    view.record("core", {"event": "ready"})
+    view.record("core", {"event": "controllers ready"})
     assert "Waits for: boot is starting; workflow is starting" in shown(view)
-    view.note("workflow", {"event": "ready", **WORKFLOW_PORTS})
-    view.note("boot", {"event": "ready", **PORTS})
+    view.record("workflow", {"event": "ready", **WORKFLOW_PORTS})
+    view.record("boot", {"event": "ready", **PORTS})
     text = shown(view)
     for line in (
         "Ready.",
@@ -67,29 +67,29 @@ def test_it_shows_what_it_waits_for_until_everything_serves() -> None:
         "Warning: eno2 has no address.",
     ):
         assert line in text.splitlines()
-    view.note("boot", {"event": "failed", "message": "port 7080 is in use"})
+    view.record("boot", {"event": "failed", "message": "port 7080 is in use"})
     assert "Waits for: boot cannot start: port 7080 is in use" in shown(view)
 
 
 def test_why_a_process_cannot_start_is_shown_whole_until_it_serves() -> None:
     view, cause = site(), f"port 7080 is in use by {'nginx ' * 20}"
-    view.note("up", {"event": "requested", "processes": ["boot"], "warnings": ()})
-    view.note("boot", {"event": "ready", **PORTS})
-    view.note("boot", {"event": "ended", "status": -9})
-    assert "Waits for: boot ended with status -9 and is being started again" in shown(view)
+    view.record("up", {"event": "requested", "processes": ["boot"], "warnings": ()})
+    view.record("boot", {"event": "ready", **PORTS})
+    view.record("boot", {"event": "ended", "status": -9})
+    assert "Waits for: boot exited with status -9 and is being restarted" in shown(view)
     for _ in range(2):
-        view.note("boot", {"event": "failed", "message": cause})
-        view.note("boot", {"event": "ended", "status": 1})
+        view.record("boot", {"event": "failed", "message": cause})
+        view.record("boot", {"event": "ended", "status": 1})
     waiting = next(line for line in view.lines() if line.text.startswith("Waits for"))
     assert waiting.drawn(40, colour=False) == f"Waits for: boot cannot start: {cause}"
-    view.note("boot", {"event": "ready", **PORTS})
+    view.record("boot", {"event": "ready", **PORTS})
     assert "Ready." in shown(view)
 
 
 async def test_a_log_that_cannot_be_rotated_is_reported_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(up, "LOOK_S", 0.0)
+    monkeypatch.setattr(up, "DRAW_INTERVAL_S", 0.0)
     log, view = LogFile(tmp_path / "up.log", limit_bytes=1), site()
     log.path.write_text("a line\n")
     log.older.mkdir()
@@ -110,17 +110,17 @@ async def test_a_log_that_cannot_be_rotated_is_reported_and_tried_again(
 def test_a_lab_counts_its_machines() -> None:
     view = site()
     for name, power in (("a", "On"), ("b", "Off")):
-        view.note("lab", {"event": "machine", "machine": name, "power": power, "starts": 1})
-    assert "Lab   virtual machines: 2, switched on: 1" in shown(view)
+        view.record("lab", {"event": "machine", "machine": name, "power": power, "starts": 1})
+    assert "Lab   virtual machines: 2, powered on: 1" in shown(view)
 
 
 @pytest.mark.parametrize("height", [1, 4, 8, 12, 40])
 @pytest.mark.parametrize("width", [10, 38, 200])
 def test_it_fits_and_the_most_important_lines_stay(width: int, height: int) -> None:
     view = site()
-    view.note("up", {"event": "requested", "processes": ["core", "boot"], "warnings": ("w" * 50,)})
-    view.note("core", {"event": "serving", "kubeconfig": "/srv/site/kubeconfig", "port": 6443})
-    view.note("boot", {"event": "ready", **PORTS})
+    view.record("up", {"event": "requested", "processes": ["core", "boot"], "warnings": ("w" * 50,)})
+    view.record("core", {"event": "serving", "kubeconfig": "/srv/site/kubeconfig", "port": 6443})
+    view.record("boot", {"event": "ready", **PORTS})
     lines = fitted(view.lines(), width=width, height=height)
     assert sum(line.rows(width) for line in lines) < max(height, 2) or len(lines) == 1
     for line in lines:
@@ -149,10 +149,10 @@ def test_what_is_drawn_is_what_was_meant(width: int) -> None:
     grid.feed("$ ls\r\n" + "x" * 4 * width)
     view = site()
     screen = Screen(view, os.dup(slave), colour=True)
-    screen.note("up", {"event": "requested", "processes": ["core", "boot"], "warnings": ("w" * 30,)})
-    screen.note("core", {"event": "serving", "kubeconfig": "/srv/site/kubeconfig", "port": 6443})
-    screen.note("boot", {"event": "ready", **PORTS})
-    screen.note("core", {"event": "ready"})
+    screen.record("up", {"event": "requested", "processes": ["core", "boot"], "warnings": ("w" * 30,)})
+    screen.record("core", {"event": "serving", "kubeconfig": "/srv/site/kubeconfig", "port": 6443})
+    screen.record("boot", {"event": "ready", **PORTS})
+    screen.record("core", {"event": "ready"})
     screen.draw()
     expected = []
     for line in fitted(view.lines(), width=width, height=40):
@@ -176,7 +176,7 @@ def test_a_terminal_that_takes_nothing_more_does_not_hold_the_site_up() -> None:
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(terminal, b"x" * 4096)  # nobody reads
-    screen.note("up", {"event": "requested", "processes": ["core"], "warnings": ()})
+    screen.record("up", {"event": "requested", "processes": ["core"], "warnings": ()})
     drawn = b""
     while b"Waits for: core is starting" not in drawn:
         assert select.select([master], [], [], PATIENCE_S)[0], drawn[-200:]

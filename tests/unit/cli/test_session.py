@@ -23,5 +23,5 @@ def test_an_account_without_a_home_folder_is_told_what_to_give(monkeypatch: pyte
 
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setattr(Path, "home", no_home)
-    with pytest.raises(NoApiError, match="give --kubeconfig"):
+    with pytest.raises(NoApiError, match="Set --kubeconfig"):
         kubeconfig_paths(None)

@@ -13,7 +13,7 @@ from ironbell.api.client import Expired, Unavailable
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.cli.objects.tables import Rows, table_text
 from ironbell.kube.transport.http import HttpApi
-from ironbell.operations.objects import AWAY, DELETED, LISTED, TableEvent, watch_table
+from ironbell.operations.objects import DELETED, DISCONNECTED, LISTED, TableEvent, watch_table
 
 COLUMNS = [{"name": "Name"}, {"name": "State"}, {"name": "Serial", "priority": 1}]
 
@@ -60,7 +60,7 @@ async def printed(api: Api) -> tuple[list[str], list[str]]:
     async def print_all() -> None:
         async for event in watch_table(cast(HttpApi, api), HARDWARE, namespace="d", retry_s=0):
             lines.extend(rows.lines(event))
-            away.extend([event.message] if event.type == AWAY else [])
+            away.extend([event.message] if event.type == DISCONNECTED else [])
 
     with pytest.raises(asyncio.CancelledError):
         await print_all()

@@ -125,7 +125,7 @@ def test_a_hardware_that_the_api_would_refuse_is_refused(tmp_path: Path, old: st
 
 def test_objects_of_another_version_are_not_taken(tmp_path: Path) -> None:
     result = _render(tmp_path, _template(_DATA).replace("v1alpha1", "v1alpha2"), _HARDWARE, "--map", "device_1=x")
-    assert "holds no Template of tinkerbell.org/v1alpha1" in str(result.exception)
+    assert "contains no Template of tinkerbell.org/v1alpha1" in str(result.exception)
 
 
 def test_both_manifests_may_be_on_standard_input() -> None:

@@ -28,7 +28,7 @@ def test_a_kind_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -
     done = asked(monkeypatch, Objects(CLUSTER), "hardware/s1")
     assert "the API has no kind Hardware of tinkerbell.org; is its provider installed?" in str(done.exception)
     done = asked(monkeypatch, Objects(CLUSTER), "cluster/two")
-    assert 'there is no "two" among clusters.cluster.x-k8s.io in namespace "site"' in str(done.exception)
+    assert 'No object named "two" exists among clusters.cluster.x-k8s.io in namespace "site"' in str(done.exception)
 
 
 def test_a_kind_that_may_not_be_read_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,4 +42,4 @@ def test_a_kind_that_may_not_be_read_does_not_hide_the_others(monkeypatch: pytes
     (found,) = json.loads(asked(monkeypatch, api, "one", "-o", "json").stdout)
     assert found["leftOut"]
     missing = asked(monkeypatch, api, "nothing")
-    assert "Not read, as you may not: tinkerbellmachines" in str(missing.exception)
+    assert "Not read, because access is forbidden: tinkerbellmachines" in str(missing.exception)

@@ -23,7 +23,7 @@ def test_what_is_built_is_said_once_and_each_step_with_its_time(
     monkeypatch.setattr(artefacts.osies, "build", build)
     said: list[str] = []
     artefacts.ensure_osie(said.append)
-    assert said[0].startswith("building, once: the in-memory OS")
+    assert said[0].startswith("building the in-memory OS")
     assert [line.split(" s  ")[1] for line in said[1:]] == ["unpacking packages", "packing 42 MB"]
 
 
@@ -39,6 +39,6 @@ def test_without_go_nothing_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     said: list[str] = []
-    with pytest.raises(BuildError, match="put Go on the PATH"):
+    with pytest.raises(BuildError, match="add it to PATH"):
         artefacts.ensure_node_image("v1.36.3", said.append)
     assert said == []

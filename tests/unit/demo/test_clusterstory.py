@@ -72,7 +72,7 @@ def test_a_server_is_claimed_and_given_back_wiped() -> None:
     assert [line.text for line in seen.hardware_changed(hardware(owner="m"))] == ["by TinkerbellMachine default/m"]
     assert seen.hardware_changed(hardware(owner="m")) == []
     lines = seen.hardware_changed(hardware(wiped='{"wiped": true, "message": "by discard"}'))
-    assert [(line.label, line.text) for line in lines] == [("wiped", "by discard"), ("free", "given back, nobody's")]
+    assert [(line.label, line.text) for line in lines] == [("wiped", "by discard"), ("free", "released")]
     assert (seen.free, seen.wiped) == ({"q-1"}, {"q-1"})
 
 
@@ -90,7 +90,7 @@ def test_a_failed_installation_is_told_and_remembered() -> None:
     assert seen.progress == {"q-1": "40 %"}
     assert any(line.is_bad for line in seen.workflow_changed(workflow("FAILED", "no such disk")))
     assert "no such disk" in seen.last_failure
-    seen.workflow_gone(workflow("FAILED"))
+    seen.workflow_deleted(workflow("FAILED"))
     assert seen.progress == {}
 
 

@@ -65,9 +65,9 @@ def test_what_a_server_is_at_and_for_how_long() -> None:
     clock.now_s = 12.0
     shown.line(Line("pod", "runs", about="w-1 (namespace)"))
     assert shown.since(about) == "starts the in-memory OS, for 12 s"
-    shown.line(Line("action", "1 of 4, stream image ...", about=about))
+    shown.line(Line("action", "1 of 4, stream image ...", about=about, follows="1 of 4, stream image"))
     assert shown.since(about, "45 %, 38 MB/s") == "1 of 4, stream image, 45 %, 38 MB/s"
-    shown.line(Line("workflow", "SUCCESS", about=about))
+    shown.line(Line("workflow", "SUCCESS", about=about, follows="boots the installed system"))
     clock.now_s = 20.0
-    assert shown.since(about) == "boots what was installed, for 8 s"
+    assert shown.since(about) == "boots the installed system, for 8 s"
     assert shown.since("q-2 (qemu)") == ""

@@ -11,6 +11,7 @@ from ironbell.api.core import EVENT
 from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.contract.servers.boot_progress import BootStage
 from ironbell.demo.story import Story
 
 
@@ -44,6 +45,35 @@ def test_actions_are_told_when_they_change() -> None:
         workflow("RUNNING", {"state": "SUCCESS", "executionDuration": "2s"}, {"state": "PENDING"})
     )
     assert [line.text for line in done] == ["1 of 2, step 0: SUCCESS in 2s"]
+    assert [line.follows for line in (running[1], *done)] == ["1 of 2, step 0", "waits for the next action"]
+
+
+def test_a_lease_is_for_the_firmware_until_the_kernel_is_loaded() -> None:
+    story = Story("node", "install")
+
+    def next_step(reason: str, message: str) -> str:
+        (line,) = story.event(event(reason, message))
+        return line.follows
+
+    def power(state: str) -> str:
+        (line,) = story.power(Machine(metadata=ObjectMeta(name="node"), status=MachineStatus(power_state=state)))
+        return line.value
+
+    assert power("on") == "on"
+    assert next_step("DHCPLeased", "the address, boot file ipxe.efi") == "loads its boot file"
+    assert next_step("DHCPLeased", "the address, boot file auto.ipxe") == "loads its boot file"
+    next_step(BootStage.KERNEL.value, "over HTTP")
+    assert next_step("DHCPLeased", "the address") == "starts the in-memory OS"
+    next_step(BootStage.DISK.value, "exit")
+    assert next_step("DHCPLeased", "the address of the installed system") == "loads its boot file"
+    assert next_step(BootStage.REFUSED.value, "netboot is not allowed") == ""
+    assert power("off") == "off"
+
+
+def test_a_workflow_leads_to_the_agent_or_to_the_installed_system() -> None:
+    story = Story("node", "install")
+    steps = [story.workflow_changed(workflow(state))[0].follows for state in ("PENDING", "POST", "SUCCESS")]
+    assert steps == ["waits for the agent", "boots the installed system", "boots the installed system"]
 
 
 def test_failure_has_its_reason() -> None:

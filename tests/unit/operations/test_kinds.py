@@ -14,12 +14,12 @@ def test_a_word_may_mean_kinds_of_several_groups() -> None:
     assert ([kind.group for kind in kinds], name) == (["bmc.tinkerbell.org", "cluster.x-k8s.io"], "a")
     assert [kind.group for kind in kinds_named("Machine.cluster.x-k8s.io")] == ["cluster.x-k8s.io"]
     assert [kind.kind for kind in kinds_named("kcp")] == ["KubeadmControlPlane"]
-    with pytest.raises(UnknownKindError, match="must be KIND/NAME"):
+    with pytest.raises(UnknownKindError, match="is not KIND/NAME"):
         parse_target(["machine/"])
 
 
 def test_of_several_kinds_it_is_said_which_one_is_shown() -> None:
-    said = "These are machines.bmc.tinkerbell.org. There are also machines.cluster.x-k8s.io."
+    said = "This table shows machines.bmc.tinkerbell.org. The word also means machines.cluster.x-k8s.io."
     assert others_meant("machines") == others_meant("Machine") == said
     assert others_meant("hardware") == others_meant("machines.cluster.x-k8s.io") == ""
 
@@ -31,20 +31,20 @@ def test_of_several_kinds_it_is_said_which_one_is_shown() -> None:
 def test_an_unknown_kind_is_answered_with_the_nearest_one(word: str, near: str) -> None:
     with pytest.raises(UnknownKindError) as refused:
         kinds_named(word)
-    assert str(refused.value) == f'there is no kind "{word.lower()}" here. Did you mean "{near}"?'
+    assert str(refused.value) == f'"{word.lower()}" is not a known kind. Did you mean "{near}"?'
 
 
 def test_a_wrong_group_is_answered_with_those_that_have_the_kind() -> None:
     with pytest.raises(UnknownKindError) as refused:
         kinds_named("machines.bmc")
     meant = "machines.bmc.tinkerbell.org or machines.cluster.x-k8s.io"
-    assert str(refused.value) == f'there is no kind "machines.bmc" here. Did you mean {meant}?'
+    assert str(refused.value) == f'"machines.bmc" is not a known kind. Did you mean {meant}?'
 
 
 def test_without_a_near_kind_all_are_named_once() -> None:
     with pytest.raises(UnknownKindError) as refused:
         kinds_named("pods")
-    kinds = str(refused.value).removeprefix('there is no kind "pods" here. Kinds are: ').removesuffix(".").split(", ")
+    kinds = str(refused.value).removeprefix('"pods" is not a known kind. Known kinds: ').removesuffix(".").split(", ")
     assert "machines.cluster.x-k8s.io" in kinds
     assert "machines.bmc.tinkerbell.org" in kinds
     assert "hardware" in kinds
@@ -57,5 +57,5 @@ def test_a_kind_may_be_apart_from_the_name_or_left_out() -> None:
     assert (kinds[0], name, bare) == (CLUSTER, "w", True)
     assert WORKFLOW in kinds
     for words in (("workflow", "w", "x"), ("workflow/w", "x")):
-        with pytest.raises(UnknownKindError, match="must be KIND/NAME, KIND NAME or NAME"):
+        with pytest.raises(UnknownKindError, match="is not KIND/NAME, KIND NAME or NAME"):
             parse_target(words)

@@ -9,7 +9,7 @@ import pytest
 
 from ironbell.api.client import Forbidden, NotFound
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.operations.namespaces import elsewhere, get_or_hint, nothing_there, sentence
+from ironbell.operations.namespaces import elsewhere, get_or_hint, namespaces_hint, no_objects_message
 
 
 class Page:
@@ -40,11 +40,11 @@ class FakeApi:
 @pytest.mark.parametrize(
     ("namespace", "name", "expected"),
     [
-        ("default", "", "Namespaces that have some: rack-1 (2), rack-2 (1). Use -n to name one, or -A for all."),
-        ("x", "", 'There is no namespace "x". Namespaces that have some: rack-1 (2), rack-2 (1). Use -n to name one, '),
-        ("default", "b", "Namespace rack-1 has one of that name: use -n rack-1."),
-        ("default", "a", "Namespaces rack-1, rack-2 have one of that name: use -n rack-1."),
-        ("x", "c", 'There is no namespace "x".'),
+        ("default", "", "Namespaces that have some: rack-1 (2), rack-2 (1). Use -n to select one, or -A for all."),
+        ("x", "", 'Namespace "x" does not exist. Namespaces that have some: rack-1 (2), rack-2 (1). Use -n to name one, '),
+        ("default", "b", "Namespace rack-1 has an object of that name: use -n rack-1."),
+        ("default", "a", "Namespaces rack-1, rack-2 have an object of that name: use -n rack-1."),
+        ("x", "c", 'Namespace "x" does not exist.'),
         ("default", "c", ""),
         ("", "c", ""),
     ],
@@ -62,17 +62,17 @@ async def test_nothing_is_said_where_it_cannot_be_known() -> None:
 async def test_an_object_that_is_missing_is_named_with_where_it_is() -> None:
     with pytest.raises(NotFound) as problem:
         await get_or_hint(FakeApi(), HARDWARE, "default", "b")  # type: ignore[arg-type]
-    assert str(problem.value) == 'hardware "b" not found. Namespace rack-1 has one of that name: use -n rack-1.'
+    assert str(problem.value) == 'hardware "b" not found. Namespace rack-1 has an object of that name: use -n rack-1.'
 
 
 def test_many_namespaces_are_counted() -> None:
-    text = sentence("x", {f"n{number:02}": 1 for number in range(12)})
+    text = namespaces_hint("x", {f"n{number:02}": 1 for number in range(12)})
     assert text.count("(1)") == 8
     assert "n07 (1) and 4 more. Use -n" in text
 
 
 async def test_nothing_to_act_on_is_reported_with_where_there_is_something() -> None:
-    first = await nothing_there(FakeApi(), HARDWARE.collection, "default", "Hardware")  # type: ignore[arg-type]
-    second = await nothing_there(FakeApi(), HARDWARE.collection, "", "Hardware")  # type: ignore[arg-type]
+    first = await no_objects_message(FakeApi(), HARDWARE.collection, "default", "Hardware")  # type: ignore[arg-type]
+    second = await no_objects_message(FakeApi(), HARDWARE.collection, "", "Hardware")  # type: ignore[arg-type]
     assert first.startswith('There is no Hardware in namespace "default". Namespaces that have some: rack-1 (2), ')
     assert second == "There is no Hardware."

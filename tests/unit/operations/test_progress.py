@@ -35,7 +35,7 @@ async def test_an_api_that_is_away_for_a_while_is_waited_for() -> None:
             raise answer
         return answer
 
-    await until(look, what="it", timeout_s=10, report=reports.append)
+    await until(look, subject="it", timeout_s=10, report=reports.append)
     assert [str(report) for report in reports] == [
         "1 of 3 ready",
         "the API server at 127.0.0.1 cannot be reached; trying again",
@@ -50,7 +50,7 @@ async def test_it_ends_with_what_was_waited_for_last() -> None:
         raise Unavailable("nobody answers")
 
     with pytest.raises(StillWaitingError, match="waits for: nobody answers; trying again"):
-        await until(look, what="it", timeout_s=0.05, report=lambda _: None)
+        await until(look, subject="it", timeout_s=0.05, report=lambda _: None)
 
 
 @pytest.mark.usefixtures("_quick")
@@ -59,7 +59,7 @@ async def test_a_refusal_is_told_at_once() -> None:
         raise Forbidden("you may not")
 
     with pytest.raises(Forbidden):
-        await until(look, what="it", timeout_s=10, report=lambda _: None)
+        await until(look, subject="it", timeout_s=10, report=lambda _: None)
 
 
 @pytest.mark.usefixtures("_quick")
@@ -71,7 +71,7 @@ async def test_a_wait_that_stays_the_same_is_reported_again(monkeypatch: pytest.
     async def look() -> tuple[bool, str]:
         return left.pop(0), "BMC Machine default/a does not answer"
 
-    await until(look, what="it", timeout_s=10, report=reports.append)
+    await until(look, subject="it", timeout_s=10, report=reports.append)
     assert [str(report) for report in reports] == [
         "BMC Machine default/a does not answer",
         "still waiting after 0 s: BMC Machine default/a does not answer",
@@ -91,7 +91,7 @@ def test_a_wait_that_stays_the_same_looks_less_often_and_notices_its_end() -> No
             looks.append(clock() - begun)
             return looks[-1] >= 61.5, "BMC Machine default/a does not answer"
 
-        await until(look, what="it", timeout_s=100, report=reports.append)
+        await until(look, subject="it", timeout_s=100, report=reports.append)
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())

@@ -107,5 +107,5 @@ async def test_pools_of_both_kinds_are_confirmed() -> None:
 
 async def test_a_server_of_another_namespace_is_named_with_it() -> None:
     api = await site()
-    with pytest.raises(NotFound, match="Namespace rack-2 has one of that name: use -n rack-2"):
+    with pytest.raises(NotFound, match="Namespace rack-2 has an object of that name: use -n rack-2"):
         await confirm_hardware(api, ["other"], namespace="default")

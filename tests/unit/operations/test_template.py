@@ -37,7 +37,7 @@ def test_a_missing_value_is_an_error_with_its_line() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: b", "holds no Hardware of tinkerbell.org/v1alpha1"),
+        ("a: b", "contains no Hardware of tinkerbell.org/v1alpha1"),
         ("apiVersion: tinkerbell.org/v1alpha1\nkind: Hardware\nmetadata: {name: h}\nspec: 7", "Hardware h: "),
         (": :", ""),
     ],

@@ -93,7 +93,7 @@ class Site:
             UpError: root is needed, or a process cannot start at all.
             DataFolderError: another process uses the data folder.
         """
-        make_folder(self.options)
+        create_folder(self.options)
         with locked(self.options.folder):
             found = await asyncio.to_thread(self._prepare)
             self.on_report(UP, {"event": "requested", "processes": sorted(self._requested), "warnings": found})
@@ -291,7 +291,7 @@ class Site:
         return ChildSpec(LAB, "ironbell.lab.process", dict, arguments, stop_after_s=LAB_STOP_S)
 
 
-def make_folder(options: UpOptions) -> None:
+def create_folder(options: UpOptions) -> None:
     """Make the data folder.
 
     Raises:

@@ -16,7 +16,7 @@ from ironbell.cli.session import with_api
 from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.kinds import kinds_named, others_meant, qualified
 from ironbell.operations.namespaces import elsewhere
-from ironbell.operations.objects import AWAY, Answer, read_objects, watch_table
+from ironbell.operations.objects import DISCONNECTED, Answer, read_objects, watch_table
 
 TABLES = ("table", "wide")
 
@@ -26,9 +26,13 @@ TABLES = ("table", "wide")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--selector", "-l", default="", help="Label selector.")
 @click.option(
-    "--output", "-o", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table", help="Form."
+    "--output",
+    "-o",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    help="Output format.",
 )
-@click.option("--watch", "-w", is_flag=True, help="Go on, and print each row again when it changes; Ctrl-C ends it.")
+@click.option("--watch", "-w", is_flag=True, help="Continue, and print each row again when it changes, until Ctrl-C.")
 @namespace_options
 @api_options
 def get(
@@ -60,42 +64,44 @@ def get(
 
     async def work(api: HttpApi) -> tuple[list[list[Answer]], str]:
         answers = await read_objects(api, kinds, names, namespace=space, selector=selector, as_tables=output in TABLES)
-        has_objects = any(answer.get("rows") or answer.get("items") for found in answers for answer in found)
+        has_objects = any(
+            answer.get("rows") or answer.get("items") for kind_answers in answers for answer in kind_answers
+        )
         is_hinted = output in TABLES and not names and not has_objects and len(kinds) == 1
         return answers, await elsewhere(api, kinds[0].collection, space) if is_hinted else ""
 
-    found, hint = with_api(work, **where)
+    results, hint = with_api(work, **where)
     if output in TABLES:
         tables = [
-            table_text(answers, wide=output == "wide", with_namespace=all_namespaces and one.namespaced)
-            for one, answers in zip(kinds, found, strict=True)
+            table_text(answers, wide=output == "wide", with_namespace=all_namespaces and listed_kind.namespaced)
+            for listed_kind, answers in zip(kinds, results, strict=True)
         ]
         click.echo("\n".join(tables), nl=False)
         for line in filter(None, [hint, *map(others_meant, words.split(","))]):
             click.echo(line, err=True)
     else:
-        click.echo(objects_text(list(zip(kinds, found, strict=True)), output=output), nl=False)
+        click.echo(objects_text(list(zip(kinds, results, strict=True)), output=output), nl=False)
 
 
 async def _print_changes(api: HttpApi, kind: Kind[Any], name: str, rows: Rows, namespace: str, selector: str) -> None:
     async for event in watch_table(api, kind, name, namespace=namespace, selector=selector):
-        if event.type == AWAY:
+        if event.type == DISCONNECTED:
             click.echo(printable(f"{event.message}; trying again"), err=True)
         for line in rows.lines(event):
             click.echo(line)
 
 
-def objects_text(found: list[tuple[Kind[Any], list[Answer]]], *, output: str) -> str:
+def objects_text(results: list[tuple[Kind[Any], list[Answer]]], *, output: str) -> str:
     """Names, or one JSON or YAML document: a list, unless it is one object that was named."""
     items = [
         (kind, {"apiVersion": kind.api_version, "kind": kind.kind, **_readable(item)})
-        for kind, answers in found
+        for kind, answers in results
         for answer in answers
         for item in answer.get("items", [answer])
     ]
     if output == "name":
         return "".join(f"{qualified(kind)}/{item['metadata']['name']}\n" for kind, item in items)
-    named = [answer for _, answers in found for answer in answers if "items" not in answer]
+    named = [answer for _, answers in results for answer in answers if "items" not in answer]
     whole: Any = {"apiVersion": "v1", "kind": "List", "items": [item for _, item in items]}
     if len(items) == len(named) == 1:
         whole = items[0][1]
@@ -107,6 +113,6 @@ def objects_text(found: list[tuple[Kind[Any], list[Answer]]], *, output: str) ->
 
 
 def _readable(item: Answer) -> Answer:
-    """An object without the record of who owns its fields, which is longer than all else and not for people."""
+    """An object without managedFields, which are longer than everything else and not meant for people."""
     meta = {name: value for name, value in item.get("metadata", {}).items() if name != "managedFields"}
     return {**item, "metadata": meta}

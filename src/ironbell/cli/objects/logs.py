@@ -1,4 +1,4 @@
-"""`ironbell logs`: what a workflow's actions print, live or afterwards."""
+"""`ironbell logs`: the output of a workflow's actions, live or afterwards."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ironbell.operations.logs import LIST_COMMAND, LogNotServedError, LogOptions
 
 @click.command()
 @click.argument("target", nargs=-1, required=True, metavar="[workflow] NAME")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the workflow ends.")
-@click.option("--action", default="", help="Only this action.")
-@click.option("--tail", type=click.IntRange(min=0), help="Only so many of the lines that are there already.")
+@click.option("--follow", "-f", is_flag=True, help="Continue until the workflow ends.")
+@click.option("--action", default="", help="Show only this action.")
+@click.option("--tail", type=click.IntRange(min=0), help="Number of existing lines to show.  [default: all]")
 @click.option(
     "--timestamps/--no-timestamps", default=True, show_default=True, help="Begin each line with its time (UTC)."
 )
@@ -31,7 +31,7 @@ from ironbell.operations.logs import LIST_COMMAND, LogNotServedError, LogOptions
     "-o",
     type=click.Choice(["text", "json", "raw"]),
     default="text",
-    help="Form of the lines; raw is text as the machine sent it, even on a terminal.",
+    help="Output format; raw is text as the machine sent it, even on a terminal.",
 )
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
 @api_options
@@ -46,10 +46,10 @@ def logs(
     namespace: str,
     **where: Any,
 ) -> None:
-    """Show what the actions of a Workflow print: workflow/NAME, workflow NAME, or NAME alone.
+    """Show the output of a Workflow's actions: workflow/NAME, workflow NAME, or NAME alone.
 
-    On a terminal, control characters that machines sent are written out, such as \\x1b, and colours are kept. A pipe or
-    file gets the output as it is.
+    On a terminal, control characters that machines sent are shown as escapes such as \\x1b, and colours are kept. A
+    pipe or a file gets the output unchanged.
     """
     kinds, name, bare = parse_target(target)
     if not bare and WORKFLOW not in kinds:
@@ -73,13 +73,13 @@ async def _print_log(
             click.echo(printable(await empty_log_reason(api, namespace, name)), err=True)
     except LogNotServedError as error:
         click.echo(
-            "This API serves no logs. The Workflow keeps the end of each action's output, without times:", err=True
+            "This API serves no logs. The Workflow has the end of each action's output, without times:", err=True
         )
         click.echo("\n".join(map(one_line, error.lines)))
 
 
 def _writer(output: str) -> Callable[[bytes], None]:
-    """What prints the log in pieces; an empty piece is the end of it."""
+    """Return the function that prints the log in pieces; an empty piece ends it."""
     if output == "raw" or not sys.stdout.isatty():
         return _write
     lines = LineFilter(escaped_json if output == "json" else coloured_lines)

@@ -19,7 +19,7 @@ from ironbell.cli.session import SECONDS, kubeconfig_paths
 
 if TYPE_CHECKING:
     from ironbell.operations.pivot.alone import Action
-    from ironbell.operations.pivot.graph import Plan, Wanted
+    from ironbell.operations.pivot.graph import Plan, Selection
     from ironbell.operations.pivot.moving import Outcome, Settings
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -29,23 +29,25 @@ _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--to", required=True, type=_FILE, help="Kubeconfig of the management cluster to move to.")
 @click.option("--to-context", default="", help="Context of that kubeconfig.  [default: its current one]")
 @click.option("--from", "source", type=_FILE, help="The same as --kubeconfig: the management cluster to move from.")
-@click.option("--namespace", "-n", default="default", show_default=True, help="What is in this namespace.")
-@click.option("--all-namespaces", "-A", is_flag=True, help="What is in all namespaces.")
-@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this Cluster and what belongs to it.")
-@click.option("--dry-run", is_flag=True, help="Say what would move, and write nothing.")
-@click.option("--abort", is_flag=True, help="Take a pivot back whose copies do not count yet.")
+@click.option("--namespace", "-n", default="default", show_default=True, help="Move the clusters of this namespace.")
+@click.option("--all-namespaces", "-A", is_flag=True, help="Move the clusters of all namespaces.")
+@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Move only this Cluster and its dependents.")
+@click.option("--dry-run", is_flag=True, help="Print what would be moved, and write nothing.")
+@click.option("--abort", is_flag=True, help="Undo a pivot whose copies are not in effect yet.")
 @click.option(
-    "--without-source", is_flag=True, help="Finish a pivot whose copies count already, the source being gone for good."
+    "--without-source",
+    is_flag=True,
+    help="Complete a pivot whose copies are in effect already, after the source was lost.",
 )
-@click.option("--adopt", is_flag=True, help="Go on with a `clusterctl move` that was interrupted.")
+@click.option("--adopt", is_flag=True, help="Continue a `clusterctl move` that was interrupted.")
 @click.option(
     "--wait-for-pause/--no-wait-for-pause",
     default=True,
     show_default=True,
-    help="Wait until the source's controllers say that they pause; without only where none runs.",
+    help="Wait until the source's controllers report the pause; use --no-wait-for-pause only if none runs.",
 )
-@click.option("--timeout", type=SECONDS, default="5m", show_default=True, help="How long to wait for that.")
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
+@click.option("--timeout", type=SECONDS, default="5m", show_default=True, help="Time limit of that wait.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @api_options
 def pivot(
     to: Path,
@@ -64,29 +66,29 @@ def pivot(
     kubeconfig: Path | None,
     context: str,
 ) -> None:
-    """Move clusters to another management cluster, with all that belongs to them, and nothing installed anew.
+    """Move clusters with all their dependents to another management cluster, without another installation.
 
-    Interrupted at any moment, the same command goes on where it was.
+    If it is interrupted at any moment, the same command continues.
     """
     from ironbell.operations.pivot.alone import Action
-    from ironbell.operations.pivot.graph import Wanted
+    from ironbell.operations.pivot.graph import Selection
     from ironbell.operations.pivot.moving import Settings
 
     if source is not None and kubeconfig is not None:
-        raise click.UsageError("--from and --kubeconfig mean the same; give one")
+        raise click.UsageError("--from and --kubeconfig mean the same; set only one")
     if sum((dry_run, abort, without_source)) > 1:
         raise click.UsageError("--dry-run, --abort and --without-source exclude each other")
     chosen = ((dry_run, Action.PREVIEW), (abort, Action.ABORT), (without_source, Action.FINISH), (True, Action.MOVE))
     action = next(action for is_chosen, action in chosen if is_chosen)
-    wanted = Wanted(frozenset() if all_namespaces else frozenset([namespace]), frozenset(clusters))
+    selection = Selection(frozenset() if all_namespaces else frozenset([namespace]), frozenset(clusters))
     settings = Settings(timeout_s=timeout, acknowledged=wait_for_pause, adopts=adopt)
     places = (to, to_context, to, to_context) if without_source else (source or kubeconfig, context, to, to_context)
-    result = asyncio.run(_performed(places, settings, action, wanted))
-    click.echo(_json(result) if output == "json" else "\n".join(_lines(result, wanted)))
+    result = asyncio.run(_performed(places, settings, action, selection))
+    click.echo(_json(result) if output == "json" else "\n".join(_lines(result, selection)))
 
 
 async def _performed(
-    places: tuple[Path | None, str, Path, str], settings: Settings, action: Action, wanted: Wanted
+    places: tuple[Path | None, str, Path, str], settings: Settings, action: Action, selection: Selection
 ) -> Plan | Outcome:
     import structlog
 
@@ -104,20 +106,20 @@ async def _performed(
     async with HttpApi(first) as source, HttpApi(second) as target:
         sites = Site(source, "source", first.server), Site(target, "target", second.server)
         pivot = Pivot(*sites, SystemClock(), lambda: str(uuid.uuid4()), print_progress, settings)
-        return await perform(pivot, action, wanted)
+        return await perform(pivot, action, selection)
 
 
-def _json(found: Plan | Outcome) -> str:
+def _json(result: Plan | Outcome) -> str:
     from ironbell.operations.pivot.graph import Plan
 
-    if isinstance(found, Plan):
+    if isinstance(result, Plan):
         plain: object = {
-            "objects": [_entry(item.key) for item in found.items],
-            "kept": [_entry(item.key) for item in found.items if item.uid in found.kept],
+            "objects": [_entry(item.key) for item in result.items],
+            "kept": [_entry(item.key) for item in result.items if item.uid in result.kept],
         }
     else:
-        entries = {name: [_entry(key) for key in getattr(found, name)] for name in ("clusters", "kept", "paused")}
-        plain = {**asdict(found), **entries}
+        entries = {name: [_entry(key) for key in getattr(result, name)] for name in ("clusters", "kept", "paused")}
+        plain = {**asdict(result), **entries}
     return json_text(plain)
 
 
@@ -125,27 +127,27 @@ def _entry(key: tuple[str, str, str]) -> dict[str, str]:
     return {"kind": key[0], "namespace": key[1], "name": key[2]}
 
 
-def _lines(found: Plan | Outcome, wanted: Wanted) -> list[str]:
+def _lines(result: Plan | Outcome, selection: Selection) -> list[str]:
     from ironbell.operations.pivot.graph import Plan
     from ironbell.operations.pivot.items import title_of
 
-    if isinstance(found, Plan):
-        lines = [f"{item.title}{' (stays as well)' * (item.uid in found.kept)}" for item in found.items]
-        return [printable(line) for line in lines] or [_nothing(wanted)]
-    if found.course == "nothing":
-        return [_nothing(wanted)]
-    if found.course == "abort":
-        return [f"taken back: {counted(found.objects, 'copy', 'copies')} removed, the sources go on"]
-    names = ", ".join(f"{namespace}/{name}" for _, namespace, name in found.clusters)
-    clusters = f"{'Cluster' if len(found.clusters) == 1 else 'Clusters'} {names or 'none'}"
-    moved = f": {counted(found.objects, 'object')}, {clusters}" if found.objects else ""
+    if isinstance(result, Plan):
+        lines = [f"{item.title}{' (stays as well)' * (item.uid in result.kept)}" for item in result.items]
+        return [printable(line) for line in lines] or [_nothing(selection)]
+    if result.course == "nothing":
+        return [_nothing(selection)]
+    if result.course == "abort":
+        return [f"undone: removed {counted(result.objects, 'copy', 'copies')}; the sources are active again"]
+    names = ", ".join(f"{namespace}/{name}" for _, namespace, name in result.clusters)
+    clusters = f"{'Cluster' if len(result.clusters) == 1 else 'Clusters'} {names or 'none'}"
+    moved = f": {counted(result.objects, 'object')}, {clusters}" if result.objects else ""
     lines = [f"moved{moved}"]
-    lines += [f"on both sides: {title_of(key)}" for key in found.kept]
-    lines += [f"paused as before: {title_of(key)}" for key in found.paused]
+    lines += [f"on both sides: {title_of(key)}" for key in result.kept]
+    lines += [f"paused as before: {title_of(key)}" for key in result.paused]
     return [printable(line) for line in lines]
 
 
-def _nothing(wanted: Wanted) -> str:
-    where = ", ".join(sorted(wanted.namespaces)) or "all namespaces"
-    named = f" of {', '.join(sorted(wanted.clusters))}" if wanted.clusters else ""
+def _nothing(selection: Selection) -> str:
+    where = ", ".join(sorted(selection.namespaces)) or "all namespaces"
+    named = f" of {', '.join(sorted(selection.clusters))}" if selection.clusters else ""
     return f"nothing to move{named} in {where}"

@@ -1,4 +1,4 @@
-"""`ironbell hardware` and `ironbell pool`: what only a person can say about a site after a restore."""
+"""`ironbell hardware` and `ironbell pool`: what only a user can confirm about a site after a restore."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ironbell.app.site.restored import Marked
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.wording import counted
 from ironbell.cli.options import JSON, api_options, namespace_options, output_option
-from ironbell.cli.output import ended, print_json, reference
+from ironbell.cli.output import print_json, reference, result_document
 from ironbell.cli.session import with_api
 from ironbell.kube.decision import AnyKind, Key
 from ironbell.kube.transport.http import HttpApi
 from ironbell.operations import restored
-from ironbell.operations.namespaces import nothing_there
+from ironbell.operations.namespaces import no_objects_message
 from ironbell.operations.restored import Confirmation, Installation, confirm_hardware, confirm_pools
 
 _RESULTS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_HELD: "nothing to confirm"}
@@ -26,19 +26,19 @@ _RESULTS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_HELD: "nothing
 @click.group()
 @api_options
 def hardware(**_where: Any) -> None:
-    """Servers after a restore."""
+    """Confirm servers after a restore."""
 
 
 @click.group()
 @api_options
 def pool(**_where: Any) -> None:
-    """Pools of addresses after a restore."""
+    """Confirm address pools after a restore."""
 
 
 def _print_results(kind: str, results: dict[Key, Confirmation], *, output: str) -> None:
     if output == JSON:
         objects = [reference(kind, *key, result=result) for key, result in results.items()]
-        print_json(ended("confirmed", objects=objects))
+        print_json(result_document("confirmed", objects=objects))
         return
     for key, result in results.items():
         click.echo(f"{'/'.join(filter(None, key))}: {_RESULTS[result]}")
@@ -46,11 +46,11 @@ def _print_results(kind: str, results: dict[Key, Confirmation], *, output: str) 
 
 @hardware.command("confirm")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--free", "all_free", is_flag=True, help="All servers that nobody has, as the backup says.")
+@click.option("--free", "all_free", is_flag=True, help="Confirm all servers that are unclaimed in the backup.")
 @click.option(
-    "--installed", "outcome", flag_value="installed", help="It runs what was being installed: install nothing."
+    "--installed", "outcome", flag_value="installed", help="The server runs what was being installed: install nothing."
 )
-@click.option("--go-on", "outcome", flag_value="go-on", help="Go on with the installation or wipe that was under way.")
+@click.option("--go-on", "outcome", flag_value="go-on", help="Continue the installation or wipe that was under way.")
 @namespace_options
 @output_option()
 @api_options
@@ -64,19 +64,19 @@ def confirm(
     all_namespaces: bool,
     **where: Any,
 ) -> None:
-    """Let go of servers that were held after a restore: what is recorded of them is right.
+    """Release servers from the hold after a restore: their records are right.
 
-    Who has a server, and whether one is free, is what the backup says. Look at the machine first: a server that is
-    free by its record and runs a node is wiped when it is taken.
+    The backup determines who claims a server and whether it is unclaimed. Check the machine first: a server that is
+    unclaimed by its record and runs a node is wiped when it is claimed.
     """
     if bool(names) == all_free:
-        raise click.UsageError("name servers, or give --free for all that nobody has")
+        raise click.UsageError("name servers, or use --free for all unclaimed servers")
     space, chosen = "" if all_namespaces and not names else namespace, Installation(outcome) if outcome else None
 
     async def work(api: HttpApi) -> dict[Key, Confirmation]:
         results = await confirm_hardware(api, names, namespace=space, outcome=chosen)
         if not results:
-            click.echo(await nothing_there(api, HARDWARE.collection, space, "unclaimed Hardware"), err=True)
+            click.echo(await no_objects_message(api, HARDWARE.collection, space, "unclaimed Hardware"), err=True)
         return results
 
     _print_results(HARDWARE.kind, with_api(work, **where), output=output)
@@ -84,7 +84,7 @@ def confirm(
 
 @hardware.command()
 @click.option(
-    "--restored-from", required=True, metavar="TIME", help="When the backup was made, such as 2026-11-22T09:00:00Z."
+    "--restored-from", required=True, metavar="TIME", help="Time of the backup, such as 2026-11-22T09:00:00Z."
 )
 @namespace_options
 @output_option()
@@ -92,24 +92,24 @@ def confirm(
 def hold(restored_from: str, output: str, *, namespace: str, all_namespaces: bool, **where: Any) -> None:
     """Hold all servers and pools, as `ironbell restore` does, after an API server was restored by other means.
 
-    Run it before the controllers are started again. What BMCs were still to do is dropped.
+    Run it before the controllers are started again. Pending operations of BMCs are dropped.
     """
     try:
         backup = parse_rfc3339(restored_from)
     except ValueError as error:
-        raise click.BadParameter(f"{restored_from!r} is no time such as 2026-11-22T09:00:00Z") from error
+        raise click.BadParameter(f"{restored_from!r} is not a time such as 2026-11-22T09:00:00Z") from error
     space = "" if all_namespaces else namespace
 
     async def work(api: HttpApi) -> Marked:
         marked = await restored.hold(api, backup, namespace=space)
         if not marked.hardware:
-            click.echo(await nothing_there(api, HARDWARE.collection, space, HARDWARE.kind), err=True)
+            click.echo(await no_objects_message(api, HARDWARE.collection, space, HARDWARE.kind), err=True)
         return marked
 
     marked = with_api(work, **where)
     if output == JSON:
         counts = {name: getattr(marked, name) for name in ("hardware", "pools", "jobs", "workflows")}
-        print_json(ended("held", restoredFrom=rfc3339(backup), **counts))
+        print_json(result_document("held", restoredFrom=rfc3339(backup), **counts))
         return
     held = f"{counted(marked.hardware, 'server')} held, {counted(marked.pools, 'pool')} held"
     click.echo(f"{held}, {counted(marked.jobs, 'job')} dropped, {counted(marked.workflows, 'workflow')} disabled")
@@ -117,8 +117,8 @@ def hold(restored_from: str, output: str, *, namespace: str, all_namespaces: boo
 
 @pool.command("confirm")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "everything", is_flag=True, help="All pools of the kind and namespace.")
-@click.option("--global", "is_global", is_flag=True, help="GlobalInClusterIPPools instead of InClusterIPPools.")
+@click.option("--all", "everything", is_flag=True, help="Confirm all pools of the kind and namespace.")
+@click.option("--global", "is_global", is_flag=True, help="Confirm GlobalInClusterIPPools instead of InClusterIPPools.")
 @namespace_options
 @output_option()
 @api_options
@@ -132,20 +132,20 @@ def confirm_pool(
     all_namespaces: bool,
     **where: Any,
 ) -> None:
-    """Let pools give addresses again after a restore: none of those that are free by their record is in use.
+    """Let pools allocate addresses again after a restore: none of their free addresses is in use.
 
-    Addresses that were given since the backup are free by the record: put those that are in use into
-    spec.excludedAddresses first.
+    Addresses that were allocated since the backup are free by the record: add those in use to spec.excludedAddresses
+    first.
     """
     if bool(names) == everything:
-        raise click.UsageError("name pools, or give --all")
+        raise click.UsageError("name pools, or use --all")
     kind: AnyKind = GLOBAL_IN_CLUSTER_IP_POOL if is_global else IN_CLUSTER_IP_POOL
     space = "" if is_global or (all_namespaces and not names) else namespace
 
     async def work(api: HttpApi) -> dict[Key, Confirmation]:
         results = await confirm_pools(api, kind, names, namespace=space)
         if not results:
-            click.echo(await nothing_there(api, kind.collection, space, kind.kind), err=True)
+            click.echo(await no_objects_message(api, kind.collection, space, kind.kind), err=True)
         return results
 
     _print_results(kind.kind, with_api(work, **where), output=output)

@@ -34,7 +34,7 @@ def aligned(rows: list[list[str]]) -> str:
 
 @dataclass
 class Rows:
-    """What was printed of each object; gives the lines to print next. Pure."""
+    """The rows printed so far; returns the lines to print next. Pure."""
 
     wide: bool = False
     with_namespace: bool = False
@@ -43,12 +43,12 @@ class Rows:
     _printed: dict[Key, list[str]] = field(default_factory=dict)
 
     def lines(self, event: TableEvent) -> list[str]:
-        """Lines for an event: of a list the heads at first, rows that are new or differ, and objects that are gone."""
+        """Lines for an event: of a list the heads first, then new and changed rows, and objects that were deleted."""
         if event.type == LISTED:
             return self._listed(event.table)
         rows = event.table.get("rows") or []
         if event.type == DELETED:
-            return [line for row in rows for line in self._gone(_key(row))]
+            return [line for row in rows for line in self._deleted(_key(row))]
         return [line for row in rows for line in self._changed(_key(row), row)]
 
     def _listed(self, table: Table) -> list[str]:
@@ -56,7 +56,7 @@ class Rows:
         lines = []
         if not self._widths and table.get("columnDefinitions"):
             lines.append(self.heads(table, list(rows.values())))
-        lines += [line for key in list(self._printed) if key not in rows for line in self._gone(key)]
+        lines += [line for key in list(self._printed) if key not in rows for line in self._deleted(key)]
         return lines + [line for key, row in rows.items() for line in self._changed(key, row)]
 
     def heads(self, table: Table, rows: list[Table]) -> str:
@@ -81,7 +81,7 @@ class Rows:
         self._printed[key] = cells
         return [self.line(cells)]
 
-    def _gone(self, key: Key) -> list[str]:
+    def _deleted(self, key: Key) -> list[str]:
         if self._printed.pop(key, None) is None:
             return []
         return [self.line([*(key if self.with_namespace else key[1:]), "deleted"])]
@@ -106,22 +106,22 @@ def table_text(tables: Sequence[Table], *, wide: bool, with_namespace: bool) -> 
     return "".join(f"{line}\n" for line in lines)
 
 
-def clusters_table(found: Sequence[Summary], now: datetime, *, with_namespace: bool) -> str:
-    """The table, or that there is none."""
-    if not found:
-        return "There are no clusters here; `ironbell cluster create --help` shows how to create one.\n"
+def clusters_table(clusters: Sequence[Summary], now: datetime, *, with_namespace: bool) -> str:
+    """The table of clusters, or a message that there are none."""
+    if not clusters:
+        return "There are no clusters; `ironbell cluster create --help` shows how to create one.\n"
     heads = (["NAMESPACE"] if with_namespace else []) + list(_OF_CLUSTERS)
-    return aligned([heads, *(_cluster_cells(one, now, with_namespace=with_namespace) for one in found)])
+    return aligned([heads, *(_cluster_cells(summary, now, with_namespace=with_namespace) for summary in clusters)])
 
 
-def _cluster_cells(one: Summary, now: datetime, *, with_namespace: bool) -> list[str]:
-    meta, state = one.cluster["metadata"], one.standing
+def _cluster_cells(summary: Summary, now: datetime, *, with_namespace: bool) -> list[str]:
+    meta, state = summary.cluster["metadata"], summary.standing
     created = meta.get("creationTimestamp", "")
     return [
         *([meta.get("namespace", "")] if with_namespace else []),
         meta["name"],
-        *("{}/{}".format(*one.share(part)) for part in ("controlPlane", "workers")),
-        one_line(one.version),
+        *("{}/{}".format(*summary.replicas(part)) for part in ("controlPlane", "workers")),
+        one_line(summary.version),
         _status(state),
         one_line(state.reason),
         human_duration((now - parse_rfc3339(created)).total_seconds()) if created else "",
@@ -155,6 +155,6 @@ def _age(since: str, now: datetime) -> str:
 
 
 def _status(state: Standing) -> str:
-    """The status of the condition that sums an object up; the type is named where it is not the usual one."""
+    """The status of an object's summary condition; the type is included if it is not the usual one."""
     named = "" if state.type in ("", "Available", "Ready") else f"{state.type}: "
     return f"{named}{state.status}" if state.type else ""

@@ -1,4 +1,4 @@
-"""`ironbell why`: the object that blocks another, why, and what a person can do."""
+"""`ironbell why`: the object that blocks another one, the cause, and the remedy."""
 
 from __future__ import annotations
 
@@ -24,29 +24,31 @@ from ironbell.operations.why.text import lines
     "-o",
     type=click.Choice(["text", "wide", "json"]),
     default="text",
-    help="Form of the answer; wide adds every object that is related, with its conditions and events.",
+    help="Output format; wide adds every related object, with its conditions and events.",
 )
 @api_options
 def why(target: tuple[str, ...], namespace: str, output: str, **where: Any) -> None:
-    """Tell why an object waits or failed: KIND/NAME, KIND NAME, or a NAME alone.
+    """Explain why an object waits or failed: KIND/NAME, KIND NAME, or a NAME alone.
 
-    The first line names the object that blocks, the cause, since when, what ends it, and what you can do. The lines
-    below it lead from the object you named to the one that blocks.
+    The first line names the object that blocks, the cause, its age, when it ends, and what you can do. The lines below
+    it lead from the object you named to the one that blocks.
 
-    A KIND of several groups, such as machine, means all of them; machine.cluster.x-k8s.io/NAME is only one.
+    A KIND that several groups have, such as machine, means all of them; machine.cluster.x-k8s.io/NAME is only one.
     """
     kinds, name, bare = parse_target(target)
     wide = output != "text"
-    found = with_api(lambda api: answers(api, kinds, namespace, name, bare=bare, wide=wide), **where)
+    results = with_api(lambda api: answers(api, kinds, namespace, name, bare=bare, wide=wide), **where)
     if output == JSON:
-        plain = [{**answer.why.plain(), "related": [part.plain() for part in answer.related]} for answer in found]
+        plain = [
+            {**answer.diagnosis.plain(), "related": [part.plain() for part in answer.related]} for answer in results
+        ]
         print_json(plain)
         return
     now = SystemClock().now()
-    for number, answer in enumerate(found):
-        if len(found) > 1:
-            click.echo(("\n" if number else "") + f"{answer.why.object.qualified}:")
-        click.echo(printable("\n".join(lines(answer.why, now))))
+    for number, answer in enumerate(results):
+        if len(results) > 1:
+            click.echo(("\n" if number else "") + f"{answer.diagnosis.object.qualified}:")
+        click.echo(printable("\n".join(lines(answer.diagnosis, now))))
         if answer.also:
             click.echo(printable(f"Also named {name}: {', '.join(answer.also)}."))
         if output == "wide":

@@ -1,1 +1,1 @@
-"""Whole clusters of Cluster API: their tree and state, and what changes them."""
+"""Clusters of Cluster API: their tree and state, and operations that change them."""

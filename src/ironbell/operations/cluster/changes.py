@@ -1,4 +1,4 @@
-"""What scaling and upgrading change, and what is refused. Pure."""
+"""The changes of scaling and upgrading, and the checks that reject them. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ironbell.operations.why.model import Ref
 from ironbell.operations.why.world import ref_of
 
 
-class ChangeRefusedError(IronbellError):
-    """A change that cannot be made."""
+class ChangeRejectedError(IronbellError):
+    """A change that is not possible."""
 
     reason, retry = "ChangeRefused", Retry.NEVER
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
-        """The argument at fault, such as `workers`; empty for the Cluster itself."""
+        """The invalid argument, such as `workers`; empty for the Cluster itself."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Change:
 
     @property
     def place(self) -> Ref:
-        """The object."""
+        """The object that changes."""
         return ref_of(self.target)
 
     @property
     def field(self) -> str:
-        """The path of the field, as `spec.replicas`."""
+        """The path of the field, such as `spec.replicas`."""
         return self.path.strip("/").replace("/", ".")
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """The change as values for JSON."""
         meta = self.target["metadata"]
         place = {"kind": self.target["kind"], "namespace": meta.get("namespace", ""), "name": meta["name"]}
         return {**place, "field": self.field, "value": self.value}
@@ -64,23 +64,23 @@ class Change:
 def scaling(
     snapshot: Snapshot, *, control_planes: int | None, workers: int | None, deployment: str | None
 ) -> list[Change]:
-    """The changes of a new number of Machines.
+    """Return the changes for a new number of Machines.
 
     Raises:
-        ChangeRefusedError: nothing to change was named, or it is not there.
+        ChangeRejectedError: nothing to change was named, or it does not exist.
     """
     if control_planes is None and workers is None:
-        raise ChangeRefusedError("give --control-planes or --workers, with the new number", "workers")
+        raise ChangeRejectedError("set --control-planes or --workers to the new number", "workers")
     changes = []
     if control_planes is not None:
         if control_planes < 1:
-            raise ChangeRefusedError(
+            raise ChangeRejectedError(
                 "--control-planes must be at least 1; `ironbell cluster delete` removes a cluster", "control_planes"
             )
         changes.append(_control_plane(snapshot, control_planes))
     if workers is not None:
         if workers < 0:
-            raise ChangeRefusedError("--workers must not be negative", "workers")
+            raise ChangeRejectedError("--workers must not be negative", "workers")
         changes.append(_workers(snapshot, workers, deployment))
     return changes
 
@@ -89,88 +89,90 @@ def _control_plane(snapshot: Snapshot, count: int) -> Change:
     if snapshot.has_topology:
         return Change(snapshot.cluster, "/spec/topology/controlPlane/replicas", count)
     if snapshot.control_plane is None:
-        raise ChangeRefusedError(
+        raise ChangeRejectedError(
             f"--control-planes: {title(snapshot.cluster)} has no control plane object", "control_planes"
         )
     return Change(snapshot.control_plane, "/spec/replicas", count)
 
 
-def _workers(snapshot: Snapshot, count: int, wanted: str | None) -> Change:
+def _workers(snapshot: Snapshot, count: int, chosen: str | None) -> Change:
     if snapshot.has_topology:
-        found = snapshot.cluster["spec"]["topology"].get("workers", {}).get("machineDeployments", [])
-        named = {entry["name"]: number for number, entry in enumerate(found)}
-        name = _one_of(list(named), wanted, snapshot)
+        topologies = snapshot.cluster["spec"]["topology"].get("workers", {}).get("machineDeployments", [])
+        named = {entry["name"]: number for number, entry in enumerate(topologies)}
+        name = _one_of(list(named), chosen, snapshot)
         base = f"/spec/topology/workers/machineDeployments/{named[name]}"
         return Change(snapshot.cluster, f"{base}/replicas", count, ((f"{base}/name", name),))
-    deployments = {object_name(found): found for found in snapshot.deployments}
-    return Change(deployments[_one_of(list(deployments), wanted, snapshot)], "/spec/replicas", count)
+    deployments = {object_name(deployment): deployment for deployment in snapshot.deployments}
+    return Change(deployments[_one_of(list(deployments), chosen, snapshot)], "/spec/replicas", count)
 
 
-def _one_of(names: list[str], wanted: str | None, snapshot: Snapshot) -> str:
+def _one_of(names: list[str], chosen: str | None, snapshot: Snapshot) -> str:
     known = ", ".join(sorted(names))
-    if names and wanted is not None and wanted not in names:
-        raise ChangeRefusedError(
-            f"--machine-deployment: {title(snapshot.cluster)} has no {wanted!r}; it has: {known}", "deployment"
+    if names and chosen is not None and chosen not in names:
+        raise ChangeRejectedError(
+            f"--machine-deployment: {title(snapshot.cluster)} has no {chosen!r}; it has: {known}", "deployment"
         )
     if not names:
-        raise ChangeRefusedError(
+        raise ChangeRejectedError(
             f"--workers: {title(snapshot.cluster)} has no MachineDeployment; add one to its manifest first", "workers"
         )
-    if wanted is None and len(names) != 1:
-        raise ChangeRefusedError(
-            f"--workers: say which with --machine-deployment; {title(snapshot.cluster)} has: {known}", "deployment"
+    if chosen is None and len(names) != 1:
+        raise ChangeRejectedError(
+            f"--workers: name one with --machine-deployment; {title(snapshot.cluster)} has: {known}", "deployment"
         )
-    return wanted if wanted is not None else names[0]
+    return chosen if chosen is not None else names[0]
 
 
 def check_upgrade(snapshot: Snapshot, target: str) -> Version:
-    """The version to upgrade to.
+    """Return the version to upgrade to.
 
     Raises:
-        ChangeRefusedError: it is none, is older, or is more than one minor version ahead of some Machines.
+        ChangeRejectedError: it is not a version, is older, or is more than one minor version ahead of some Machines.
     """
     if not is_kubernetes_version(target):
-        raise ChangeRefusedError(f"--kubernetes-version: {target!r} is no version; write it as v1.34.2", "target")
-    wanted = parse_version(target)
+        raise ChangeRejectedError(
+            f"--kubernetes-version: {target!r} is not a valid version; write it as v1.34.2", "target"
+        )
+    desired = parse_version(target)
     if snapshot.has_topology:
         steps = [snapshot.cluster]
     else:
-        steps = [
-            found for found in (snapshot.control_plane, *snapshot.deployments, *snapshot.pools) if found is not None
-        ]
+        steps = [obj for obj in (snapshot.control_plane, *snapshot.deployments, *snapshot.pools) if obj is not None]
     if not snapshot.has_topology and snapshot.control_plane is None:
-        raise ChangeRefusedError(f"{title(snapshot.cluster)} has no control plane object to upgrade")
+        raise ChangeRejectedError(f"{title(snapshot.cluster)} has no control plane object to upgrade")
     for obj in steps:
         try:
             now = parse_version(version(obj))
         except VersionError:
-            continue  # workers that name no version follow their image
-        if wanted < now:
-            raise ChangeRefusedError(
-                f"--kubernetes-version: {title(obj)} has {version(obj)}; there is no way back to {target}", "target"
-            )
-        if (wanted.major, wanted.minor) > (now.major, now.minor + 1) or wanted.major != now.major:
-            raise ChangeRefusedError(
-                f"--kubernetes-version: {title(obj)} has {version(obj)}; upgrade to "
-                f"v{now.major}.{now.minor + 1} first, minor versions cannot be skipped",
+            continue  # workers without a version get that of their image
+        if desired < now:
+            raise ChangeRejectedError(
+                f"--kubernetes-version: {title(obj)} has {version(obj)}; a downgrade to {target} is not possible",
                 "target",
             )
-    return wanted
+        if (desired.major, desired.minor) > (now.major, now.minor + 1) or desired.major != now.major:
+            raise ChangeRejectedError(
+                f"--kubernetes-version: {title(obj)} has {version(obj)}; upgrade to v{now.major}.{now.minor + 1} "
+                "first; "
+                "minor versions cannot be skipped",
+                "target",
+            )
+    return desired
 
 
 def control_plane_upgrade(snapshot: Snapshot, target: str) -> list[Change]:
-    """What is changed first: all of it where a topology brings the workers along."""
+    """The first changes of an upgrade: all of them if a topology upgrades the workers too."""
     if snapshot.has_topology:
         return _versions([(snapshot.cluster, "/spec/topology/version")], target)
     return _versions([(snapshot.control_plane, "/spec/version")] if snapshot.control_plane else [], target)
 
 
 def worker_upgrade(snapshot: Snapshot, target: str) -> list[Change]:
-    """What is changed when the control plane is done."""
+    """The changes of an upgrade after the control plane is done."""
     if snapshot.has_topology:
         return []
     workers = (*snapshot.deployments, *snapshot.pools)
-    return _versions([(found, "/spec/template/spec/version") for found in workers if version(found)], target)
+    return _versions([(obj, "/spec/template/spec/version") for obj in workers if version(obj)], target)
 
 
 def _versions(places: list[tuple[Object, str]], target: str) -> list[Change]:

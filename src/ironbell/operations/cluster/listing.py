@@ -1,4 +1,4 @@
-"""The Clusters of a namespace, each with what sums it up."""
+"""The Clusters of a namespace, each with its summary."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
 
 @dataclass(frozen=True)
 class Summary:
-    """A Cluster, and the Kubernetes version that it is to have."""
+    """A Cluster, and its desired Kubernetes version."""
 
     cluster: Object
     version: str = ""
 
     @property
     def standing(self) -> Standing:
-        """The condition that sums it up."""
+        """The summary condition of the Cluster."""
         return standing(self.cluster)
 
-    def share(self, part: str) -> tuple[int, int]:
-        """How many Machines of `controlPlane` or `workers` are ready, and how many are to be."""
+    def replicas(self, part: str) -> tuple[int, int]:
+        """Number of ready Machines of `controlPlane` or `workers`, and the desired number."""
         status = self.cluster.get("status", {}).get(part) or {}
         return status.get("readyReplicas") or 0, status.get("desiredReplicas") or 0
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """The summary as values for JSON."""
         meta, state = self.cluster["metadata"], self.standing
         parts = {
-            part: dict(zip(("readyReplicas", "desiredReplicas"), self.share(part), strict=True))
+            part: dict(zip(("readyReplicas", "desiredReplicas"), self.replicas(part), strict=True))
             for part in ("controlPlane", "workers")
         }
         return {
@@ -51,7 +51,7 @@ class Summary:
 
 
 async def summaries(api: HttpApi, namespace: str) -> list[Summary]:
-    """The Clusters of a namespace, or of all with an empty one, by namespace and name; one list for each kind."""
+    """The Clusters of a namespace, or of all if it is empty, by namespace and name; each kind is listed once."""
     discovered = Discovered(api)
     clusters = await discovered.labelled(CLUSTER.collection, namespace, "")
     planes: dict[tuple[str, str, str, str], Object] = {}
@@ -59,21 +59,21 @@ async def summaries(api: HttpApi, namespace: str) -> list[Summary]:
         try:
             where = await discovered.collection(group, kind)
         except NoSuchKindError:
-            continue  # its provider is not installed: the version is not known
+            continue  # its provider is not installed: the version is unknown
         for plane in await discovered.labelled(where, namespace, ""):
             planes[group, kind, plane["metadata"].get("namespace", ""), object_name(plane)] = plane
-    found = [Summary(one, version(one) or version(planes.get(_plane_key(one), {}))) for one in clusters]
-    return sorted(found, key=lambda one: (one.cluster["metadata"].get("namespace", ""), object_name(one.cluster)))
+    result = [Summary(item, version(item) or version(planes.get(_plane_key(item), {}))) for item in clusters]
+    return sorted(result, key=lambda item: (item.cluster["metadata"].get("namespace", ""), object_name(item.cluster)))
 
 
 async def summary(api: HttpApi, namespace: str, name: str) -> Summary:
-    """One Cluster.
+    """The summary of one Cluster.
 
     Raises:
-        NoClusterError: there is none of this name.
+        NoClusterError: there is no Cluster of this name.
     """
-    found = await read(api, namespace, name)
-    return Summary(found.cluster, version(found.cluster) or version(found.control_plane or {}))
+    snapshot = await read(api, namespace, name)
+    return Summary(snapshot.cluster, version(snapshot.cluster) or version(snapshot.control_plane or {}))
 
 
 def _plane_key(cluster: Object) -> tuple[str, str, str, str]:

@@ -32,14 +32,14 @@ class NoClusterError(IronbellError):
 
 
 class NoKubeconfigYetError(IronbellError):
-    """The cluster has none."""
+    """The cluster has no kubeconfig yet."""
 
     reason, retry = "NoKubeconfigYet", Retry.BACKOFF
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A Cluster and what belongs to it; the lists in the order of their names."""
+    """A Cluster and its dependents; the lists are sorted by name."""
 
     cluster: Object
     infrastructure: Object | None = None
@@ -53,38 +53,38 @@ class Snapshot:
 
     @property
     def has_topology(self) -> bool:
-        """Whether a ClusterClass decides what the cluster's objects are."""
+        """Return whether a ClusterClass defines the cluster's objects."""
         return bool(self.cluster.get("spec", {}).get("topology", {}).get("classRef", {}).get("name"))
 
 
 async def get_cluster(api: HttpApi, namespace: str, name: str) -> Object:
-    """The Cluster alone.
+    """The Cluster without its dependents.
 
     Raises:
-        NoClusterError: it is not there.
+        NoClusterError: it does not exist.
     """
-    found = await find_object(api, CLUSTER, namespace, name)
-    if found is None:
-        hint = await elsewhere(api, CLUSTER.collection, namespace, name) or "`ironbell cluster list -A` shows all."
-        raise NoClusterError(f"there is no Cluster {namespace}/{name}. {hint}", namespace, name)
-    return found
+    cluster = await find_object(api, CLUSTER, namespace, name)
+    if cluster is None:
+        hint = await elsewhere(api, CLUSTER.collection, namespace, name) or "`ironbell cluster list -A` lists all."
+        raise NoClusterError(f"Cluster {namespace}/{name} does not exist. {hint}", namespace, name)
+    return cluster
 
 
 async def cluster_kubeconfig(api: HttpApi, namespace: str, name: str) -> bytes:
-    """The kubeconfig's text.
+    """The content of the kubeconfig.
 
     Raises:
         NoClusterError: there is no such Cluster.
-        NoKubeconfigYetError: its control plane has not made one.
+        NoKubeconfigYetError: its control plane has not created it.
     """
     secret = secret_name(name, Purpose.KUBECONFIG)
     try:
-        found = msgspec.json.decode(await api.get(SECRET.collection, namespace, secret))
-        return base64.b64decode(found["data"][VALUE])
+        content = msgspec.json.decode(await api.get(SECRET.collection, namespace, secret))
+        return base64.b64decode(content["data"][VALUE])
     except NotFound:
         await get_cluster(api, namespace, name)
         raise NoKubeconfigYetError(
-            f"Secret {namespace}/{secret} is not there yet; `ironbell cluster describe {name} -n {namespace}` "
+            f"Secret {namespace}/{secret} does not exist yet; `ironbell cluster describe {name} -n {namespace}` "
             f"shows what the control plane waits for"
         ) from None
     except (KeyError, ValueError):
@@ -94,12 +94,12 @@ async def cluster_kubeconfig(api: HttpApi, namespace: str, name: str) -> bytes:
 async def read(
     api: HttpApi, namespace: str, name: str, *, with_parts: bool = False, discovered: Discovered | None = None
 ) -> Snapshot:
-    """The Cluster with what belongs to it; `with_parts` also with the providers' objects of its Machines.
+    """The Cluster with its dependents; `with_parts` adds the providers' objects of its Machines.
 
-    Who reads it again and again passes on what was `discovered` of the API's kinds.
+    A caller that reads it repeatedly passes the `discovered` kinds of the API.
 
     Raises:
-        NoClusterError: it is not there.
+        NoClusterError: it does not exist.
     """
     cluster = await get_cluster(api, namespace, name)
     discovered = discovered or Discovered(api)
@@ -107,7 +107,7 @@ async def read(
     spec = cluster.get("spec", {})
     infrastructure = await referenced(discovered, namespace, spec.get("infrastructureRef", {}))
     control_plane = await referenced(discovered, namespace, spec.get("controlPlaneRef", {}))
-    # Machines after what counts them: one that is counted no more is being deleted in this list, or gone
+    # Machines after their owners: a Machine that is no longer counted is being deleted in this list, or was deleted
     deployments, sets, pools, machines = [
         tuple(sorted(await discovered.labelled(kind.collection, namespace, labels), key=object_name))
         for kind in (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE_POOL, MACHINE)
@@ -125,7 +125,7 @@ async def read(
 
 
 async def referenced(discovered: Discovered, namespace: str, reference: Object) -> Object | None:
-    """What a reference with `apiGroup`, `kind` and `name` names; None if it is not there."""
+    """The object that a reference with `apiGroup`, `kind` and `name` names; None if it does not exist."""
     if not reference.get("name"):
         return None
     return await discovered.find(reference.get("apiGroup", ""), reference.get("kind", ""), namespace, reference["name"])
@@ -139,7 +139,7 @@ def part_references(machine: Object) -> list[Object]:
 
 
 def part_key(reference: Object) -> PartKey:
-    """Under which `Snapshot.parts` has what is referred to."""
+    """The key of a referenced object in `Snapshot.parts`."""
     return reference.get("apiGroup", ""), reference.get("kind", ""), reference["name"]
 
 
@@ -151,8 +151,8 @@ def object_name(obj: Object) -> str:
 async def _parts(
     discovered: Discovered, namespace: str, labels: str, machines: tuple[Object, ...]
 ) -> dict[PartKey, Object]:
-    """One list for each kind, as a cluster may have a thousand Machines."""
-    found: dict[PartKey, Object] = {}
+    """Read each kind with one list, because a cluster may have a thousand Machines."""
+    parts: dict[PartKey, Object] = {}
     for group, kind in sorted(
         {part_key(reference)[:2] for machine in machines for reference in part_references(machine)}
     ):
@@ -161,5 +161,5 @@ async def _parts(
         except NoSuchKindError:
             continue
         for part in await discovered.labelled(where, namespace, labels):
-            found[group, kind, object_name(part)] = {"kind": kind, **part}
-    return found
+            parts[group, kind, object_name(part)] = {"kind": kind, **part}
+    return parts

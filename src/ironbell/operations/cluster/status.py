@@ -1,4 +1,4 @@
-"""What an object of a cluster says of itself: its state, its counters, and why it is not done. Pure."""
+"""The state of a cluster's objects, as they report it: summary, counters, and what they wait for. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironbell.operations.why.world import conditions
 
 @dataclass(frozen=True)
 class Standing:
-    """The condition that sums an object up."""
+    """The summary condition of an object."""
 
     type: str = ""
     status: str = ""
@@ -27,33 +27,33 @@ class Standing:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is waited for."""
+        """Return whether the object waits for nothing."""
         return self.status == ("False" if self.type in GOOD_WHEN_FALSE else "True")
 
 
 def standing(obj: Object) -> Standing:
-    """The condition that matters most: a deletion, a pause, then Available, then Ready."""
-    found = conditions(obj)
+    """The most important condition: a deletion, a pause, then Available, then Ready."""
+    reported = conditions(obj)
     for name in ("Deleting", "Paused"):
-        if found.get(name, {}).get("status") == "True":
-            return _standing(found[name])
-    if "Available" in found:
-        why = found["Available"].get("message") or found.get("Ready", {}).get("message", "")  # Machines say it there
-        return _standing({**found["Available"], "message": why})
-    if "Ready" in found:
-        return _standing(found["Ready"])
+        if reported.get(name, {}).get("status") == "True":
+            return _standing(reported[name])
+    if "Available" in reported:
+        message = reported["Available"].get("message") or reported.get("Ready", {}).get("message", "")  # as on Machines
+        return _standing({**reported["Available"], "message": message})
+    if "Ready" in reported:
+        return _standing(reported["Ready"])
     provisioned = obj.get("status", {}).get("initialization", {}).get("provisioned")
     return Standing("Provisioned", str(provisioned)) if provisioned is not None else Standing()
 
 
 def reason_to_wait(obj: Object) -> str:
-    """One line on what an object waits for; empty if for nothing."""
+    """One line with what an object waits for; empty if it waits for nothing."""
     if not obj.get("status", {}).get("conditions"):
-        return f"{title(obj)} has not been looked at yet"
-    found = standing(obj)
-    if found.is_good or not found.type:
+        return f"{title(obj)} has not been reconciled yet"
+    summary = standing(obj)
+    if summary.is_good or not summary.type:
         return ""
-    return f"{title(obj)}: {found.message or found.reason}"
+    return f"{title(obj)}: {summary.message or summary.reason}"
 
 
 def title(obj: Object) -> str:
@@ -62,15 +62,15 @@ def title(obj: Object) -> str:
 
 
 def version(obj: Object) -> str:
-    """The Kubernetes version that an object is to have; empty where it has none."""
+    """The desired Kubernetes version of an object; empty if it has none."""
     spec = obj.get("spec", {})
     of_template = spec.get("template", {}).get("spec", {}) if isinstance(spec.get("template"), dict) else {}
     return str(spec.get("topology", {}).get("version") or spec.get("version") or of_template.get("version") or "")
 
 
 def unsettled(snapshot: Snapshot) -> list[Object]:
-    """What of a cluster is not as it is to be: control plane first, then workers, then Machines of another version and
-    those that still go (no counter has them), then the Cluster itself, also while it counts less than they do."""
+    """Objects of a cluster that are not settled: control plane, workers, Machines of another version, Machines that are
+    being deleted (no counter has them), then the Cluster itself, also while its counters lag."""
     scaled = [obj for obj in (snapshot.control_plane, *snapshot.deployments, *snapshot.pools) if obj is not None]
     return [
         *(obj for obj in scaled if not is_settled(obj)),
@@ -81,23 +81,23 @@ def unsettled(snapshot: Snapshot) -> list[Object]:
 
 
 def hopeless(snapshot: Snapshot) -> list[str]:
-    """Machines that failed for good and that nothing will replace, each with its cause: waiting for them is in vain.
+    """Machines that failed permanently and that nothing will replace, each with its cause: a wait for them is in vain.
 
-    A Machine that a MachineHealthCheck selects is replaced, and so is one that its owner has too many of or wants in
-    another version.
+    A Machine that a MachineHealthCheck selects is replaced, and so is a Machine of an owner with too many Machines or
+    with another version.
     """
     outdated = {object_name(obj) for obj in of_other_version(snapshot, snapshot.control_plane, *snapshot.deployments)}
-    found = []
+    causes = []
     for obj in snapshot.machines:
         machine = MACHINE.convert(obj)
-        why = terminal_failure(machine)
-        if why and not is_health_checked(machine) and object_name(obj) not in outdated | _surplus(snapshot, obj):
-            found.append(f"{title({'kind': 'Machine', **obj})}: {one_line(why)}")
-    return found
+        failure = terminal_failure(machine)
+        if failure and not is_health_checked(machine) and object_name(obj) not in outdated | _surplus(snapshot, obj):
+            causes.append(f"{title({'kind': 'Machine', **obj})}: {one_line(failure)}")
+    return causes
 
 
 def _surplus(snapshot: Snapshot, machine: Object) -> set[str]:
-    """Names of the Machines of this Machine's owner, if the owner is about to delete some of them."""
+    """Names of the Machines of this Machine's owner, if the owner will delete some of them."""
     labels = machine["metadata"].get("labels") or {}
     for label, owners in (
         (LABEL_CONTROL_PLANE_NAME, (snapshot.control_plane,)),
@@ -107,59 +107,59 @@ def _surplus(snapshot: Snapshot, machine: Object) -> set[str]:
             if owner is None or labels.get(label) != object_name(owner):
                 continue
             names = {
-                object_name(one)
-                for one in snapshot.machines
-                if (one["metadata"].get("labels") or {}).get(label) == object_name(owner)
-                and "deletionTimestamp" not in one["metadata"]
+                object_name(member)
+                for member in snapshot.machines
+                if (member["metadata"].get("labels") or {}).get(label) == object_name(owner)
+                and "deletionTimestamp" not in member["metadata"]
             }
             return names if len(names) > owner.get("spec", {}).get("replicas", 1) else set()
     return set()
 
 
 def of_other_version(snapshot: Snapshot, *owners: Object | None) -> list[Object]:
-    """Machines of these owners that have another version than their owner wants.
+    """Machines with another version than the one that their owner desires.
 
-    Whoever counts up-to-date Machines goes by their conditions, which are those of the version before until each has
-    been looked at anew.
+    Counters of up-to-date Machines follow the Machines' conditions, which are about the previous version until each
+    Machine has been reconciled again.
     """
-    wanted = {}
+    desired = {}
     for owner in owners:
         if owner is not None and version(owner):
             label = LABEL_CONTROL_PLANE_NAME if owner is snapshot.control_plane else LABEL_DEPLOYMENT_NAME
-            wanted[label, object_name(owner)] = version(owner)
+            desired[label, object_name(owner)] = version(owner)
     return [
         machine
         for machine in snapshot.machines
         for label, name in (machine["metadata"].get("labels") or {}).items()
-        if wanted.get((label, name), version(machine)) != version(machine)
+        if desired.get((label, name), version(machine)) != version(machine)
     ]
 
 
 def progress(snapshot: Snapshot, cause: str = "") -> str:
-    """One line: how many Machines are ready, and the cause; without one, what is waited for first."""
-    why = [reason_to_wait(obj) or _under_way(obj) for obj in (snapshot.infrastructure, *unsettled(snapshot)) if obj]
-    first = cause or next((line for line in why if line), "")
+    """One line: the number of ready Machines, and the cause; without a cause, the first object that is waited for."""
+    reasons = [reason_to_wait(obj) or _under_way(obj) for obj in (snapshot.infrastructure, *unsettled(snapshot)) if obj]
+    first = cause or next((line for line in reasons if line), "")
     return "; ".join(part for part in (counts(snapshot), one_line(first)) if part)
 
 
 def counts(snapshot: Snapshot) -> str:
-    """How many Machines are ready."""
-    found = []
+    """The number of ready Machines, as text."""
+    parts = []
     if snapshot.control_plane is not None:
-        found.append(f"control plane {_share([snapshot.control_plane])}")
+        parts.append(f"control plane {_ready_text([snapshot.control_plane])}")
     if workers := [*snapshot.deployments, *snapshot.pools]:
-        found.append(f"workers {_share(workers)}")
-    return ", ".join(found)
+        parts.append(f"workers {_ready_text(workers)}")
+    return ", ".join(parts)
 
 
 def _under_way(obj: Object) -> str:
-    """What an object does that is available all the while."""
-    found = conditions(obj)
-    doing = [kind for kind in CHANGES if found.get(kind, {}).get("status") == "True"]
-    return f"{title(obj)}: {one_line(found[doing[0]].get('message', '')) or doing[0]}" if doing else ""
+    """The change that an object reports while it stays available."""
+    reported = conditions(obj)
+    doing = [kind for kind in CHANGES if reported.get(kind, {}).get("status") == "True"]
+    return f"{title(obj)}: {one_line(reported[doing[0]].get('message', '')) or doing[0]}" if doing else ""
 
 
-def _share(objects: list[Object]) -> str:
+def _ready_text(objects: list[Object]) -> str:
     return f"{_ready(objects)}/{sum(obj.get('spec', {}).get('replicas', 1) for obj in objects)} ready"
 
 
@@ -168,9 +168,9 @@ def _ready(objects: list[Object]) -> int:
 
 
 def _is_behind(snapshot: Snapshot) -> bool:
-    """Whether the Cluster has not caught up with what belongs to it.
+    """Return whether the Cluster's counters lag behind its dependents.
 
-    Its counters follow those of its control plane and workers, and `cluster list` and other people's tools show them.
+    They follow those of its control plane and workers, and `cluster list` and other tools show them.
     """
     if snapshot.has_topology and conditions(snapshot.cluster).get("TopologyReconciled", {}).get("status") != "True":
         return True
@@ -182,10 +182,10 @@ def _is_behind(snapshot: Snapshot) -> bool:
 
 
 def _ready_workers(snapshot: Snapshot) -> int:
-    """Those of deployments and pools, and of sets and Machines that the Cluster itself owns."""
-    alone = [one for one in snapshot.machines if _is_of_cluster(one) and not is_control_plane(one)]
-    sets = [*snapshot.deployments, *snapshot.pools, *(one for one in snapshot.sets if _is_of_cluster(one))]
-    return _ready(sets) + len([one for one in alone if conditions(one).get("Ready", {}).get("status") == "True"])
+    """Number of ready Machines in deployments and pools, and in sets and Machines that the Cluster itself owns."""
+    alone = [machine for machine in snapshot.machines if _is_of_cluster(machine) and not is_control_plane(machine)]
+    sets = [*snapshot.deployments, *snapshot.pools, *filter(_is_of_cluster, snapshot.sets)]
+    return _ready(sets) + len([m for m in alone if conditions(m).get("Ready", {}).get("status") == "True"])
 
 
 def _is_of_cluster(obj: Object) -> bool:
@@ -193,7 +193,7 @@ def _is_of_cluster(obj: Object) -> bool:
 
 
 def is_control_plane(machine: Object) -> bool:
-    """Whether a Machine belongs to the control plane."""
+    """Return whether a Machine belongs to the control plane."""
     return LABEL_CONTROL_PLANE in (machine["metadata"].get("labels") or {})
 
 

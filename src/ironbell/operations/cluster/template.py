@@ -1,4 +1,4 @@
-"""From a cluster template to the objects in it. Pure."""
+"""Turn a cluster template into objects. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAST_KIND = "Cluster"
 
 
 class TemplateError(IronbellError):
-    """A template whose result is no list of objects."""
+    """A template whose result is not a list of objects."""
 
     reason, retry = "InvalidTemplate", Retry.NEVER
 
@@ -23,25 +23,26 @@ class TemplateError(IronbellError):
 def built_in(
     name: str, namespace: str, *, kubernetes_version: str | None, control_planes: int | None, workers: int | None
 ) -> dict[str, str]:
-    """The variables that options of `create` give.
+    """The variables that options of `create` set.
 
     Raises:
-        TemplateError: the Kubernetes version is none.
+        TemplateError: the Kubernetes version is not a version.
     """
     if kubernetes_version is not None and find_version(kubernetes_version) is None:
-        raise TemplateError(f"--kubernetes-version: {kubernetes_version!r} is no version; write it as v1.34.2")
-    found = {
+        raise TemplateError(f"--kubernetes-version: {kubernetes_version!r} is not a valid version; write it as v1.34.2")
+    variables = {
         "CLUSTER_NAME": name,
         "NAMESPACE": namespace,
         "KUBERNETES_VERSION": kubernetes_version,
         "CONTROL_PLANE_MACHINE_COUNT": None if control_planes is None else str(control_planes),
         "WORKER_MACHINE_COUNT": None if workers is None else str(workers),
     }
-    return {variable: value for variable, value in found.items() if value is not None}
+    return {variable: value for variable, value in variables.items() if value is not None}
 
 
 def check_names(given: Collection[str], known: Collection[str], *, source: str) -> None:
-    """
+    """Check that the template uses all given variables.
+
     Raises:
         TemplateError: a variable was given that the template does not use.
     """
@@ -50,29 +51,29 @@ def check_names(given: Collection[str], known: Collection[str], *, source: str) 
             near = difflib.get_close_matches(name, known, n=1)
             meant = f'Did you mean "{near[0]}"? ' if near else ""
             raise TemplateError(
-                f'--set: {source} has no variable "{name}". {meant}--list-variables shows all that it has.'
+                f'--set: {source} has no variable "{name}". {meant}--list-variables lists its variables.'
             )
 
 
 def objects_of(text: str, values: Mapping[str, str], *, source: str) -> list[Object]:
-    """The objects of a template, Clusters last: what they refer to is there before them.
+    """The objects of a template, Clusters last, so that the objects they refer to exist first.
 
     Raises:
         MissingVariablesError: naming all variables without a value.
         SubstitutionError: a variable is malformed.
-        TemplateError: the result is no YAML, or a document of it is no object.
+        TemplateError: the result is not valid YAML, or a document of it is not an object.
     """
     try:
-        documents = [found for found in load_all(substitute(text, values).encode()) if found is not None]
+        documents = [document for document in load_all(substitute(text, values).encode()) if document is not None]
     except YamlError as error:
-        raise TemplateError(f"{source}, with its variables filled in: {error}") from None
-    for number, found in enumerate(documents, 1):
-        missing = [name for name in ("apiVersion", "kind") if not isinstance(found, dict) or not found.get(name)]
-        metadata = found.get("metadata") if isinstance(found, dict) else None
+        raise TemplateError(f"{source}, with its variables replaced: {error}") from None
+    for number, document in enumerate(documents, 1):
+        missing = [name for name in ("apiVersion", "kind") if not isinstance(document, dict) or not document.get(name)]
+        metadata = document.get("metadata") if isinstance(document, dict) else None
         if not isinstance(metadata, dict) or not metadata.get("name"):
             missing.append("metadata.name")
         if missing:
             raise TemplateError(f"{source}, document {number}: has no {', '.join(missing)}")
     if not documents:
-        raise TemplateError(f"{source}: holds no objects")
-    return sorted(documents, key=lambda found: found["kind"] == LAST_KIND)
+        raise TemplateError(f"{source}: contains no objects")
+    return sorted(documents, key=lambda document: document["kind"] == LAST_KIND)

@@ -1,4 +1,4 @@
-"""A cluster as a tree: each object with its counters and the condition that sums it up. Pure.
+"""A cluster as a tree: each object with its counters and its summary condition. Pure.
 
 Source: kubernetes-sigs/cluster-api: cmd/clusterctl/client/tree, cmd/clusterctl/cmd/describe_cluster.go.
 """
@@ -33,7 +33,7 @@ class Row:
     """Kind, namespace and name, or the names of a group."""
 
     def plain(self) -> dict[str, Any]:
-        """For JSON; what is not known is left out."""
+        """The row as values for JSON; unknown values are left out."""
         state = {"condition": self.state.type, "status": self.state.status, "reason": self.state.reason}
         state |= {"since": self.state.since, "message": self.state.message}
         counters = dict(zip(_COUNTERS, self.counters, strict=True))
@@ -66,7 +66,7 @@ def tree(snapshot: Snapshot, *, grouping: bool = True) -> Row:
     workers = [m for m in snapshot.machines if not is_control_plane(m)]
     groups = []
     for deployment in snapshot.deployments:
-        sets = {object_name(one) for one in snapshot.sets if _owner(one) == object_name(deployment)}
+        sets = {object_name(member) for member in snapshot.sets if _owner(member) == object_name(deployment)}
         own = [machine for machine in workers if owned[object_name(machine)] in sets]
         groups.append(_row(deployment, _machines(snapshot, own, grouping=grouping)))
         workers = [machine for machine in workers if machine not in own]
@@ -101,14 +101,14 @@ def _group(machines: list[Object]) -> Row:
     state = standing(machines[0])
     counted = tuple(sum(_is_true(machine, kind) for machine in machines) for kind in _OF_MACHINES)
     since = max(standing(machine).since for machine in machines)
-    said = Standing(state.type, state.status, state.reason, since, f"See {', '.join(names[:_SHOWN_NAMES])}{more}")
+    state = Standing(state.type, state.status, state.reason, since, f"See {', '.join(names[:_SHOWN_NAMES])}{more}")
     return Row(
-        f"{len(machines)} Machines...", (len(machines), *counted), said, (), {"kind": MACHINE.kind, "names": names}
+        f"{len(machines)} Machines...", (len(machines), *counted), state, (), {"kind": MACHINE.kind, "names": names}
     )
 
 
 def _machine(snapshot: Snapshot, machine: Object) -> Row:
-    """A Machine; its infrastructure and bootstrap objects as far as they are not done."""
+    """The row of a Machine, with its infrastructure and bootstrap objects that are not done."""
     parts = [snapshot.parts.get(part_key(reference)) for reference in part_references(machine)]
     waiting = [_row(part) for part in parts if part is not None and not standing(part).is_good]
     counted = tuple(int(_is_true(machine, kind)) for kind in _OF_MACHINES)
@@ -117,8 +117,11 @@ def _machine(snapshot: Snapshot, machine: Object) -> Row:
 
 def _likeness(machine: Object) -> tuple[tuple[str, str], ...]:
     deleting = ("deleting", str(bool(machine["metadata"].get("deletionTimestamp"))))
-    found = conditions(machine)
-    return (deleting, *((found.get(k, {}).get("status", ""), found.get(k, {}).get("reason", "")) for k in _OF_MACHINES))
+    reported = conditions(machine)
+    return (
+        deleting,
+        *((reported.get(k, {}).get("status", ""), reported.get(k, {}).get("reason", "")) for k in _OF_MACHINES),
+    )
 
 
 def _is_true(machine: Object, condition: str) -> bool:
@@ -131,11 +134,11 @@ def _name(obj: Object) -> str:
 
 
 def _values(obj: Object) -> dict[str, Any]:
-    """What `_name` puts into one text, as values."""
+    """The parts of the text of `_name`, as values."""
     meta = obj["metadata"]
-    found = {"kind": obj.get("kind", ""), "namespace": meta.get("namespace", ""), "name": object_name(obj)}
-    found |= {"version": version(obj)} if version(obj) else {}
-    return {**found, **({"deletionTimestamp": meta["deletionTimestamp"]} if meta.get("deletionTimestamp") else {})}
+    values = {"kind": obj.get("kind", ""), "namespace": meta.get("namespace", ""), "name": object_name(obj)}
+    values |= {"version": version(obj)} if version(obj) else {}
+    return {**values, **({"deletionTimestamp": meta["deletionTimestamp"]} if meta.get("deletionTimestamp") else {})}
 
 
 def _owner(obj: Object) -> str:

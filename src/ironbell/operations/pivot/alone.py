@@ -1,6 +1,6 @@
 """Entry to pivots: one action at a time, guarded by a Lease on the target, which a killed run does not block.
 
-A Lease runs out after seconds. Where the run that held it was on this machine and is dead, nobody has to wait for that.
+A Lease expires after seconds. If its holder ran on this machine and is dead, the Lease is deleted instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ironbell.api.core import LEASE
 from ironbell.base.clock import SteadyClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.manager.leader import LeaderElection, LeaseSettings
-from ironbell.operations.pivot.graph import Plan, Wanted
+from ironbell.operations.pivot.graph import Plan, Selection
 from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE
 from ironbell.operations.pivot.moving import Outcome, Pivot
 from ironbell.operations.pivot.site import SiteError
@@ -29,7 +29,7 @@ from ironbell.operations.progress import Progress, Report
 Work = Callable[[], Awaitable[Outcome]]
 _PROC: Final = Path("/proc")
 _START_TIME: Final = 19
-"""Of the fields in /proc/PID/stat behind the program's name: when the process began."""
+"""Index of the process's start time among the fields in /proc/PID/stat behind the program's name."""
 
 
 def identity(pid: int, random: str) -> str:
@@ -38,7 +38,7 @@ def identity(pid: int, random: str) -> str:
 
 
 def is_dead(holder: str) -> bool:
-    """Whether a holder was a process of this machine that is no more; False where that cannot be known."""
+    """Return whether a holder was a process of this machine that has exited; False if that is unknown."""
     place, _, rest = holder.partition(".")
     pid, _, rest = rest.partition(".")
     began = rest.partition(".")[0]
@@ -49,12 +49,12 @@ def is_dead(holder: str) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        return False  # it is another account's
+        return False  # the process belongs to another account
     return _began(int(pid)) not in ("", began)
 
 
 def _place() -> str:
-    """Where a process's number means the same: this start of this machine, and this container of it."""
+    """The scope of process ids: this boot of this machine, and the PID namespace."""
     with suppress(OSError):
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         return boot + "".join(filter(str.isdecimal, (_PROC / "self/ns/pid").readlink().name))
@@ -68,29 +68,31 @@ def _began(pid: int) -> str:
 
 
 class Action(StrEnum):
-    """What to do about a pivot."""
+    """An action on a pivot."""
 
     PREVIEW = "preview"
-    """Return what would move, and write nothing."""
+    """Return what would be moved, and write nothing."""
     MOVE = "move"
-    """Move what is wanted, or continue."""
+    """Move the selected objects, or continue."""
     FINISH = "finish"
     """Continue after the point of no return, without the source."""
     ABORT = "abort"
 
 
-async def perform(pivot: Pivot, action: Action, wanted: Wanted) -> Plan | Outcome:
-    """Perform one action; all but a preview as the only one on these APIs.
+async def perform(pivot: Pivot, action: Action, selection: Selection) -> Plan | Outcome:
+    """Perform one action; all but a preview hold the Lease.
 
     Raises:
-        RefusedError: something speaks against it; nothing is lost.
+        PivotRejectedError: a check found problems; nothing is lost.
         JournalError: another pivot is under way, or it is too late for the action.
         SiteError: an API does not answer or rejects a write, or another run took over; run again.
     """
     if action is Action.PREVIEW:
-        return await pivot.preview(wanted)
+        return await pivot.preview(selection)
     works: dict[Action, Work] = {Action.FINISH: pivot.finish_alone, Action.ABORT: pivot.abort}
-    return await _alone(pivot.target.api, pivot.new_id(), pivot.report, works.get(action, partial(pivot.run, wanted)))
+    return await _alone(
+        pivot.target.api, pivot.new_id(), pivot.report, works.get(action, partial(pivot.run, selection))
+    )
 
 
 async def _alone(api: Api, random: str, report: Report, work: Work) -> Outcome:
@@ -115,14 +117,14 @@ async def _remove_dead(api: Api, report: Report) -> None:
         body = await api.get(LEASE.collection, JOURNAL_NAMESPACE, JOURNAL)
     except NotFound:
         return
-    found = msgspec.json.decode(body)
-    holder = found.get("spec", {}).get("holderIdentity") or ""
+    stored = msgspec.json.decode(body)
+    holder = stored.get("spec", {}).get("holderIdentity") or ""
     if not holder:
         return
     if not is_dead(holder):
-        report(Progress("another run may be at work: waiting for its end"))
+        report(Progress("another run may be active: waiting until it ends"))
         return
-    meta = found["metadata"]
+    meta = stored["metadata"]
     with suppress(NotFound, Conflict):
-        same = Preconditions(uid=meta["uid"], resource_version=meta["resourceVersion"])
-        await api.delete(LEASE.collection, JOURNAL_NAMESPACE, JOURNAL, preconditions=same)
+        preconditions = Preconditions(uid=meta["uid"], resource_version=meta["resourceVersion"])
+        await api.delete(LEASE.collection, JOURNAL_NAMESPACE, JOURNAL, preconditions=preconditions)

@@ -1,4 +1,4 @@
-"""What speaks against a pivot, each with what can be done. Pure.
+"""Problems that prevent a pivot, each with its remedy. Pure.
 
 Source: kubernetes-sigs/cluster-api: cmd/clusterctl/client/cluster/mover.go (checkTargetProviders,
 checkProvisioningCompleted).
@@ -18,45 +18,46 @@ from ironbell.operations.pivot.copies import difference, is_marked, is_paused
 from ironbell.operations.pivot.graph import Plan
 from ironbell.operations.pivot.items import Item, Key, Object
 
-_ENDED = frozenset({"SUCCESS", "FAILED", "TIMEOUT"})
+_COMPLETED = frozenset({"SUCCESS", "FAILED", "TIMEOUT"})
 _SHOWN = 20
 
 
-class RefusedError(IronbellError):
-    """A pivot that cannot begin, or go on; nothing was lost."""
+class PivotRejectedError(IronbellError):
+    """A pivot that cannot begin or continue; nothing was lost."""
 
     reason, retry = "PivotRefused", Retry.NEVER
 
     def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.details: Mapping[str, Any] = {"problems": list(problems or [message])}
-        """What `-o json` adds to the error: all of them."""
+        """All problems, which `-o json` adds to the error."""
 
 
-def refuse(problems: Iterable[str]) -> None:
-    """
+def raise_problems(problems: Iterable[str]) -> None:
+    """Raise an error if there are problems.
+
     Raises:
-        RefusedError: there are problems; all are named, of many the first.
+        PivotRejectedError: there are problems; the message has the first ones.
     """
-    found = list(dict.fromkeys(problems))
-    if not found:
+    all_problems = list(dict.fromkeys(problems))
+    if not all_problems:
         return
-    more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-    lines = [*found[:_SHOWN], *more]
+    more = [f"and {len(all_problems) - _SHOWN} more"] if len(all_problems) > _SHOWN else []
+    lines = [*all_problems[:_SHOWN], *more]
     if len(lines) == 1:
-        raise RefusedError(lines[0], found)
-    heading = f"{counted(len(found), 'problem')} must be solved before anything is moved:"
-    raise RefusedError("\n  ".join([heading, *lines]), found)
+        raise PivotRejectedError(lines[0], all_problems)
+    heading = f"{counted(len(all_problems), 'problem')} must be solved before anything is moved:"
+    raise PivotRejectedError("\n  ".join([heading, *lines]), all_problems)
 
 
 def unfinished(plan: Plan, *, adopts: bool = False) -> Iterator[str]:
-    """Objects in the middle of something that must not be cut in two. `adopts`: what clusterctl deletes for a move is
+    """Objects in a state that a move must not interrupt. `adopts`: objects that clusterctl deletes for a move are
     complete on the target."""
     for item in plan.items:
         if adopts and ANNOTATION_DELETE_FOR_MOVE in item.annotations:
             continue
         if item.is_deleting:
-            yield f"{item.title} is being deleted; wait until it is gone"
+            yield f"{item.title} is being deleted; wait until it no longer exists"
         elif item.kind.name == kinds.CLUSTER:
             started = item.status.get("initialization") or {}
             if not started.get("infrastructureProvisioned"):
@@ -68,10 +69,10 @@ def unfinished(plan: Plan, *, adopts: bool = False) -> Iterator[str]:
 
 
 def torn(plan: Plan) -> Iterator[str]:
-    """Objects that would leave what they belong to."""
+    """Objects that would be separated from their owner."""
     for item, owner in plan.torn:
         yield (
-            f"{item.title} belongs to {owner.title}, which does not move; let it move, too: by --all-namespaces, or "
+            f"{item.title} belongs to {owner.title}, which does not move; move that too, with --all-namespaces or with "
             f"the label {LABEL_MOVE} on it"
         )
 
@@ -92,68 +93,71 @@ def unserved(plan: Plan, target: Mapping[str, Collection[str]]) -> Iterator[str]
 def outdated(source: Iterable[Object], target: Iterable[Object]) -> Iterator[str]:
     """Providers that the target has in an older version, by both inventories."""
     newest: dict[tuple[str, str], tuple[int, ...]] = {}
-    for one in target:
-        name = (str(one.get("type")), str(one.get("providerName")))
-        newest[name] = max(newest.get(name, ()), _version(one))
-    for one in source:
-        name = (str(one.get("type")), str(one.get("providerName")))
-        if name in newest and newest[name] < _version(one):
-            ours, theirs = one.get("version"), ".".join(map(str, newest[name]))
-            yield f"{name[0]} {name[1]} is {ours} on the source and only {theirs} on the target; upgrade it there"
+    for provider in target:
+        name = (str(provider.get("type")), str(provider.get("providerName")))
+        newest[name] = max(newest.get(name, ()), _version(provider))
+    for provider in source:
+        name = (str(provider.get("type")), str(provider.get("providerName")))
+        if name in newest and newest[name] < _version(provider):
+            old, required = ".".join(map(str, newest[name])), provider.get("version")
+            yield f"{name[0]} {name[1]} is {required} on the source and only {old} on the target; upgrade it there"
 
 
 def _version(provider: Object) -> tuple[int, ...]:
-    found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", str(provider.get("version", "")))
-    return tuple(int(part) for part in found.groups()) if found else ()
+    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", str(provider.get("version", "")))
+    return tuple(int(part) for part in match.groups()) if match else ()
 
 
-def _is_of_clusterctl(item: Item, found: Item) -> bool:
-    """Whether an object on the target can be what clusterctl made of this one: it pauses Clusters and their classes."""
+def _is_of_clusterctl(item: Item, copy: Item) -> bool:
+    """Return whether an object on the target can be clusterctl's copy of this one: it pauses Clusters and their
+    classes."""
     if item.kind.name in (kinds.CLUSTER, kinds.CLUSTER_CLASS):
-        return is_paused(found)
-    return is_paused(found) or not difference(found, {"spec": item.spec})
+        return is_paused(copy)
+    return is_paused(copy) or not difference(copy, {"spec": item.spec})
 
 
-def strangers(plan: Plan, there: Mapping[Key, Item], pivot: str, *, adopts: bool = False) -> Iterator[str]:
-    """Objects of the same name on the target that are none of our copies. `adopts`: clusterctl's are as good, as long
-    as they are paused, or are of kinds that it does not pause and say the same."""
+def strangers(plan: Plan, on_target: Mapping[Key, Item], pivot: str, *, adopts: bool = False) -> Iterator[str]:
+    """Objects on the target that have the same name but are not our copies. `adopts`: clusterctl's copies are accepted
+    if they are paused, or are of kinds that it does not pause and have the same content."""
     if adopts:
         for item in plan.items:
-            found = there.get(item.key)
-            if found is not None and item.uid in plan.paused and not _is_of_clusterctl(item, found):
-                yield f"{item.title} is not paused on the target: that is no copy of an interrupted `clusterctl move`"
+            existing = on_target.get(item.key)
+            if existing is not None and item.uid in plan.paused and not _is_of_clusterctl(item, existing):
+                yield f"{item.title} is not paused on the target: it is not a copy of an interrupted `clusterctl move`"
         return
     for item in plan.items:
-        found = there.get(item.key)
-        if found is None or is_marked(found, pivot) or item.is_global:
+        existing = on_target.get(item.key)
+        if existing is None or is_marked(existing, pivot) or item.is_global:
             continue
-        if item.uid in plan.kept and not differs(item, found):
+        if item.uid in plan.kept and not differs(item, existing):
             continue
-        yield f"{item.title} is on the target already, and is no copy of this pivot; delete or rename one of them"
+        yield f"{item.title} is already on the target and is not a copy of this pivot; delete or rename one of them"
 
 
-def differs(item: Item, found: Item) -> str:
-    """In which field a shared object is another one on the target."""
-    return difference(found, {name: value for name, value in item.body.items() if name not in ("metadata", "status")})
+def differs(item: Item, existing: Item) -> str:
+    """The field in which a shared object on the target differs."""
+    return difference(
+        existing, {name: value for name, value in item.body.items() if name not in ("metadata", "status")}
+    )
 
 
 def running(plan: Plan, workflows: Iterable[Object], jobs: Iterable[Object]) -> Iterator[str]:
     """Workflows and BMC Jobs that work on Hardware which moves."""
     hardware = {(item.namespace, item.name) for item in plan.items if item.kind.name == kinds.HARDWARE}
     bmcs = {(item.namespace, item.name) for item in plan.items if item.kind.name == kinds.BMC_MACHINE}
-    for one in workflows:
-        meta, state = one["metadata"], (one.get("status") or {}).get("state", "")
-        named = (one.get("spec") or {}).get("hardwareRef", "")
-        if (meta["namespace"], named) in hardware and state not in _ENDED:
+    for workflow in workflows:
+        meta, state = workflow["metadata"], (workflow.get("status") or {}).get("state", "")
+        named = (workflow.get("spec") or {}).get("hardwareRef", "")
+        if (meta["namespace"], named) in hardware and state not in _COMPLETED:
             title = f"Workflow {meta['namespace']}/{meta['name']}"
             yield f"{title} runs on Hardware {named}; wait until it ends, or delete it"
-    for one in jobs:
-        meta, reference = one["metadata"], (one.get("spec") or {}).get("machineRef") or {}
+    for job in jobs:
+        meta, reference = job["metadata"], (job.get("spec") or {}).get("machineRef") or {}
         key = (reference.get("namespace", ""), reference.get("name", ""))
-        if key in bmcs and not any(_is_true(one, name) for name in ("Completed", "Failed")):
+        if key in bmcs and not any(_is_true(job, name) for name in ("Completed", "Failed")):
             yield f"Job {meta['namespace']}/{meta['name']} runs on BMC {key[1]}; wait until it ends, or delete it"
 
 
 def _is_true(obj: Object, condition: str) -> bool:
-    found: Iterable[Mapping[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == condition and one.get("status") == "True" for one in found)
+    conditions: Iterable[Mapping[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
+    return any(entry.get("type") == condition and entry.get("status") == "True" for entry in conditions)

@@ -1,7 +1,7 @@
-"""Which objects move, which of them stay on the source as well, and in which order. Pure.
+"""The objects that move, those that also stay on the source, and their order. Pure.
 
-Owners come before what they own. Beside owner references there are relations that only names tell: a cluster's Secrets,
-the ClusterClass of a Cluster, the Hardware that a machine has claimed, its BMC, and the Secret of that.
+Owners come before their dependents. Some relations have only names, no owner references: a cluster's Secrets, the
+ClusterClass of a Cluster, the Hardware that a machine has claimed, its BMC, and the Secret of that.
 
 Source: kubernetes-sigs/cluster-api: cmd/clusterctl/client/cluster/objectgraph.go, mover.go (getMoveSequence);
 tinkerbell/cluster-api-provider-tinkerbell: the labels of claimed Hardware.
@@ -27,8 +27,8 @@ class GraphError(IronbellError):
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is to move."""
+class Selection:
+    """The selection of a pivot."""
 
     namespaces: frozenset[str] = frozenset()
     """Empty for all."""
@@ -36,22 +36,22 @@ class Wanted:
     """Names; empty for all."""
 
     def has(self, item: Item) -> bool:
-        """Whether a root in a namespace is meant."""
+        """Return whether a root is in a selected namespace."""
         return item.is_global or not self.namespaces or item.namespace in self.namespaces
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What moves."""
+    """The objects that move."""
 
     groups: tuple[tuple[Item, ...], ...] = ()
-    """Each group after all that its objects belong to."""
+    """Groups of objects; the owners of a group's objects are in earlier groups."""
     kept: frozenset[str] = frozenset()
-    """Uids of objects that are copied and stay, as others need them."""
+    """Uids of objects that are copied and also stay, because others need them."""
     torn: tuple[tuple[Item, Item], ...] = ()
-    """Objects with something that they belong to and that does not move."""
+    """Objects with an owner that does not move."""
     paused: frozenset[str] = frozenset()
-    """Uids of objects that a pause is written on; it holds for all that is below them."""
+    """Uids of objects on which the pause is set; it includes their dependents."""
 
     @property
     def items(self) -> Iterator[Item]:
@@ -69,36 +69,36 @@ class _Graph:
     """The ClusterClass of a Cluster, by the Cluster's uid."""
 
     def below(self, roots: Iterable[Item]) -> dict[str, Item]:
-        """The roots with all that belongs to them, by uid."""
+        """The roots with all their dependents, by uid."""
         dependents: dict[str, list[Item]] = {}
         for item in self.items:
             for owner in (*self.hard[item.uid], *self.soft[item.uid]):
                 dependents.setdefault(owner.uid, []).append(item)
-        found: dict[str, Item] = {}
+        reached: dict[str, Item] = {}
         waiting = list(roots)
         while waiting:
             item = waiting.pop()
-            if item.uid not in found:
-                found[item.uid] = item
+            if item.uid not in reached:
+                reached[item.uid] = item
                 waiting += dependents.get(item.uid, ())
-        return found
+        return reached
 
 
-def plan(items: Sequence[Item], wanted: Wanted) -> Plan:
-    """What moves, of all objects of one API.
+def plan(items: Sequence[Item], selection: Selection) -> Plan:
+    """Plan which objects of one API move.
 
     Raises:
-        GraphError: there is no order.
+        GraphError: the objects have no order.
     """
     graph = _graph(items)
     clusters = [item for item in items if item.kind.name == kinds.CLUSTER]
-    chosen = [item for item in clusters if wanted.has(item) and item.name in (wanted.clusters or {item.name})]
+    chosen = [item for item in clusters if selection.has(item) and item.name in (selection.clusters or {item.name})]
     shared = _shared(graph, clusters, chosen)
     roots = [*chosen, *(root for root, _others in shared)]
-    if not wanted.clusters:
-        roots += [item for item in items if item.is_forced and wanted.has(item) and item.kind.name != kinds.CLUSTER]
+    if not selection.clusters:
+        roots += [item for item in items if item.is_forced and selection.has(item) and item.kind.name != kinds.CLUSTER]
     moved = graph.below(roots)
-    needed = {root.uid: root for root, others in shared if others or not wanted.has(root)}
+    needed = {root.uid: root for root, others in shared if others or not selection.has(root)}
     return Plan(
         tuple(tuple(group) for group in _ordered(graph, moved)),
         _kept(graph, moved, needed),
@@ -108,10 +108,10 @@ def plan(items: Sequence[Item], wanted: Wanted) -> Plan:
 
 
 def order(items: Sequence[Item]) -> list[list[Item]]:
-    """Objects that are known to belong together, in groups as in `Plan.groups`.
+    """Objects that belong together, in groups as in `Plan.groups`.
 
     Raises:
-        GraphError: there is no order.
+        GraphError: the objects have no order.
     """
     return _ordered(_graph(items), {item.uid: item for item in items})
 
@@ -134,7 +134,7 @@ def _graph(items: Sequence[Item]) -> _Graph:
 
 
 def _relations(graph: _Graph, item: Item) -> Iterator[tuple[Item, Item]]:
-    """Pairs of an object and what belongs to it, as far as this one tells."""
+    """Pairs of an object and its dependent, as far as this object determines them."""
 
     def pair(owner: Key, owned: Key) -> Iterator[tuple[Item, Item]]:
         if owner in graph.by_key and owned in graph.by_key:
@@ -172,7 +172,7 @@ def _secrets_of_bmc(connection: Mapping[str, Any]) -> Iterator[Mapping[str, Any]
 
 
 def _secrets_in(value: Any) -> Iterator[str]:
-    """Names of Secrets that bootstrap data are filled from: of files and of passwords."""
+    """Names of Secrets from which bootstrap data are filled in: those of files and of passwords."""
     if isinstance(value, Mapping):
         for field_name in ("contentFrom", "passwdFrom"):
             name = ((value.get(field_name) or {}).get("secret") or {}).get("name")
@@ -186,21 +186,24 @@ def _secrets_in(value: Any) -> Iterator[str]:
 
 
 def _shared(graph: _Graph, clusters: Sequence[Item], chosen: Sequence[Item]) -> list[tuple[Item, bool]]:
-    """ClusterClasses and ClusterResourceSets that chosen Clusters use, and whether others use them, too."""
-    mine = {item.uid for item in chosen}
-    found: dict[str, tuple[Item, bool, bool]] = {}
+    """ClusterClasses and ClusterResourceSets that the chosen Clusters use, and whether other Clusters use them too."""
+    chosen_uids = {item.uid for item in chosen}
+    uses: dict[str, tuple[Item, bool, bool]] = {}
     for cluster in clusters:
         used = [graph.classes[cluster.uid]] if cluster.uid in graph.classes else []
         binding = graph.by_key.get((kinds.BINDING, cluster.namespace, cluster.name))
-        used += [one for one in (graph.hard[binding.uid] if binding else ()) if one.kind.name == kinds.RESOURCE_SET]
-        for one in used:
-            item, is_used, has_others = found.get(one.uid, (one, False, False))
-            found[one.uid] = (item, is_used or cluster.uid in mine, has_others or cluster.uid not in mine)
-    return [(item, has_others) for item, is_used, has_others in found.values() if is_used]
+        used += [
+            owner for owner in (graph.hard[binding.uid] if binding else ()) if owner.kind.name == kinds.RESOURCE_SET
+        ]
+        for shared in used:
+            item, is_used, has_others = uses.get(shared.uid, (shared, False, False))
+            is_chosen = cluster.uid in chosen_uids
+            uses[shared.uid] = (item, is_used or is_chosen, has_others or not is_chosen)
+    return [(item, has_others) for item, is_used, has_others in uses.values() if is_used]
 
 
 def _kept(graph: _Graph, moved: Mapping[str, Item], needed: Mapping[str, Item]) -> frozenset[str]:
-    """What must not be deleted: cluster-wide objects, what others need, and all that belongs to nothing else."""
+    """Objects that must not be deleted: cluster-wide objects, those that others need, and dependents of only such."""
     kept = {uid for uid, item in moved.items() if item.is_global} | needed.keys()
     kept |= {item.uid for item, _owner in _leaving(graph, moved) if not item.kind.is_custom}
     for group in _ordered(graph, moved):
@@ -238,7 +241,7 @@ def _ordered(graph: _Graph, moved: Mapping[str, Item]) -> list[list[Item]]:
         group = [item for item in left if above[item.uid] <= done]
         if not group:
             names = ", ".join(item.title for item in left[:3])
-            raise GraphError(f"objects own each other in a circle: {names}; take one of the owner references away")
+            raise GraphError(f"objects own each other in a circle: {names}; remove one of the owner references")
         groups.append(group)
         done |= {item.uid for item in group}
         left = [item for item in left if item.uid not in done]

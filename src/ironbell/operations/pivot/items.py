@@ -1,6 +1,6 @@
-"""What can move, kinds found by their definitions and objects as plain data, and the marks of a pivot on them. Pure.
+"""Objects that can move: kinds from their definitions, objects as plain data, and the marks of a pivot. Pure.
 
-All records of a pivot are in the APIs: a run that is killed leaves nothing that the next one would miss.
+All records of a pivot are in the APIs: a run that is killed loses nothing that the next one needs.
 
 Source: kubernetes-sigs/cluster-api: cmd/clusterctl/client/cluster/objectgraph.go (getDiscoveryTypes).
 """
@@ -35,23 +35,23 @@ CONFIG_MAP: Final = "ConfigMap"
 _HIERARCHIES: Final = frozenset({CLUSTER, CLUSTER_CLASS, RESOURCE_SET})
 
 LABEL_COPY: Final = "ironbell.dev/pivot"
-"""On a copy until the pivot ends: which pivot made it."""
+"""On a copy until the pivot ends: the pivot that created it."""
 ANNOTATION_SOURCE: Final = "ironbell.dev/pivot-source"
-"""On a copy until the pivot ends: uid of what it is a copy of."""
+"""On a copy until the pivot ends: the uid of its source."""
 ANNOTATION_KEPT: Final = "ironbell.dev/pivot-kept"
-"""On a copy until the pivot ends: what it is a copy of stays, because others need it."""
+"""On a copy until the pivot ends: its source stays, because others need it."""
 ANNOTATION_MANAGERS: Final = "ironbell.dev/pivot-managed-fields"
-"""On a copy until the pivot ends: the source's record of who owns which field, as JSON."""
+"""On a copy until the pivot ends: the managedFields of its source, as JSON."""
 MARKS: Final = (ANNOTATION_SOURCE, ANNOTATION_KEPT, ANNOTATION_PIVOT_PAUSED, ANNOTATION_MANAGERS)
 
 MANAGER: Final = "ironbell-pivot"
-"""The owner of what is written, in managedFields."""
+"""The owner of written fields, in managedFields."""
 
 REASON: Final = "moves to another management cluster"
 
 
 def pause_annotation(group: str) -> str:
-    """What makes the controllers of a group leave an object alone."""
+    """The annotation that makes the controllers of a group skip an object."""
     return ANNOTATION_DISABLED if group.endswith("tinkerbell.org") else ANNOTATION_PAUSED
 
 
@@ -64,9 +64,9 @@ class MovedKind(msgspec.Struct, frozen=True):
     plural: str
     namespaced: bool = True
     has_status: bool = False
-    """Whether the status is written apart."""
+    """Whether the status is written separately."""
     forced: bool = False
-    """Whether every object moves, whoever owns it."""
+    """Whether every object moves, with or without an owner that moves."""
     hierarchy: bool = False
     """Whether everything below an object moves with it."""
 
@@ -81,7 +81,7 @@ class MovedKind(msgspec.Struct, frozen=True):
 
     @property
     def is_custom(self) -> bool:
-        """Whether it has a definition, and controllers that a pause means something to."""
+        """Return whether the kind has a definition, and controllers that observe a pause."""
         return bool(self.group)
 
 
@@ -91,16 +91,16 @@ CORE: Final = (SECRETS, CONFIG_MAPS)
 
 
 def moved_kinds(definitions: Iterable[Mapping[str, Any]]) -> list[MovedKind]:
-    """The kinds that clusterctl's label says belong to Cluster API, each in the version that is stored."""
-    found = []
+    """The kinds that clusterctl's label assigns to Cluster API, each in the version that is stored."""
+    moved = []
     for definition in definitions:
         labels, spec = definition["metadata"].get("labels", {}), definition["spec"]
         if LABEL_CLUSTERCTL not in labels:
             continue
-        version = next(one for one in spec["versions"] if one["storage"])
+        version = next(entry for entry in spec["versions"] if entry["storage"])
         name = f"{spec['names']['kind']}.{spec['group']}"
         hierarchy = name in _HIERARCHIES or LABEL_MOVE_HIERARCHY in labels
-        found.append(
+        moved.append(
             MovedKind(
                 spec["group"],
                 version["name"],
@@ -112,21 +112,21 @@ def moved_kinds(definitions: Iterable[Mapping[str, Any]]) -> list[MovedKind]:
                 hierarchy=hierarchy,
             )
         )
-    return sorted(found, key=lambda kind: kind.name)
+    return sorted(moved, key=lambda kind: kind.name)
 
 
 def served_versions(definitions: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
-    """By kind and group, the versions that an API serves; whether its definitions have labels does not matter."""
+    """The versions that an API serves, by kind and group; labels of its definitions are ignored."""
     return {
-        f"{one['spec']['names']['kind']}.{one['spec']['group']}": frozenset(
-            version["name"] for version in one["spec"]["versions"] if version["served"]
+        f"{definition['spec']['names']['kind']}.{definition['spec']['group']}": frozenset(
+            version["name"] for version in definition["spec"]["versions"] if version["served"]
         )
-        for one in definitions
+        for definition in definitions
     }
 
 
 def title_of(key: Key) -> str:
-    """Kind, namespace and name, for people."""
+    """Kind, namespace and name, as text."""
     kind, namespace, name = key
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
@@ -140,8 +140,8 @@ class Item:
 
     @cached_property
     def meta(self) -> Object:
-        found: Object = self.body["metadata"]
-        return found
+        meta: Object = self.body["metadata"]
+        return meta
 
     @property
     def name(self) -> str:
@@ -173,13 +173,13 @@ class Item:
 
     @property
     def spec(self) -> Object:
-        found: Object = self.body.get("spec") or {}
-        return found
+        spec: Object = self.body.get("spec") or {}
+        return spec
 
     @property
     def status(self) -> Object:
-        found: Object = self.body.get("status") or {}
-        return found
+        status: Object = self.body.get("status") or {}
+        return status
 
     @property
     def is_deleting(self) -> bool:
@@ -199,10 +199,10 @@ class Item:
 
     @property
     def title(self) -> str:
-        """For people; never what is in it."""
+        """Kind, namespace and name; never the content."""
         return title_of(self.key)
 
     def condition(self, name: str) -> str:
-        """Status of a condition; empty if there is none."""
+        """The status of a condition; empty if it does not exist."""
         conditions = self.status.get("conditions") or ()
-        return next((str(one.get("status")) for one in conditions if one.get("type") == name), "")
+        return next((str(entry.get("status")) for entry in conditions if entry.get("type") == name), "")

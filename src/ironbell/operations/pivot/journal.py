@@ -1,7 +1,7 @@
-"""What a pivot writes down about itself on both sides, and what is to be done, told from what is there.
+"""The records of a pivot on both sides, and the course that a run takes according to them.
 
-The source's is made first and goes first, the target's decides: as soon as it says `committed` the copies count, and
-there is no way back. One pivot at a time for each API.
+The source's record is created first and deleted first; the target's decides: as soon as its phase is `committed`, the
+copies are in effect, and the pivot cannot be undone. There is one pivot at a time for each API.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.operations.pivot.graph import Wanted
+from ironbell.operations.pivot.graph import Selection
 from ironbell.operations.pivot.items import MovedKind
 
 JOURNAL: Final = "ironbell-pivot"
@@ -22,18 +22,18 @@ JOURNAL_KEY: Final = "pivot.json"
 
 
 class Phase(StrEnum):
-    """How far a pivot is."""
+    """The phase of a pivot."""
 
     COPYING = "copying"
-    """Sources are paused and copied; it can be taken back."""
+    """Sources are paused and copied; the pivot can be undone."""
     COMMITTED = "committed"
-    """The copies are complete and count; sources go."""
+    """The copies are complete and in effect; sources are deleted."""
     ABORTING = "aborting"
-    """Copies go, sources will be set free."""
+    """Copies are deleted, and sources will be resumed."""
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """One side's record."""
+    """The record of one side."""
 
     id: str
     phase: Phase
@@ -46,36 +46,36 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     kinds: list[MovedKind] = []
     started: str = ""
     adopts: bool = False
-    """Whether it goes on with a `clusterctl move`, whose copies have no marks."""
+    """Whether the pivot continues a `clusterctl move`, whose copies have no marks."""
 
     @property
-    def wanted(self) -> Wanted:
-        return Wanted(frozenset(self.namespaces), frozenset(self.clusters))
+    def selection(self) -> Selection:
+        return Selection(frozenset(self.namespaces), frozenset(self.clusters))
 
     @property
     def options(self) -> str:
-        """The options that name what moves."""
+        """The options that select the objects to move."""
         namespaces = [f"--namespace {name}" for name in self.namespaces] or ["--all-namespaces"]
         return " ".join([*namespaces, *(f"--cluster {name}" for name in self.clusters)])
 
 
 class JournalError(IronbellError):
-    """Another pivot is in the way, or it is too late for what was asked."""
+    """Another pivot is under way, or it is too late for the requested action."""
 
     reason, retry = "PivotUnderWay", Retry.NEVER
 
 
 class Course(StrEnum):
-    """What a run does."""
+    """The course of a run."""
 
     BEGIN = "begin"
     COPY = "copy"
-    """Go on before the point of no return."""
+    """Continue before the point of no return."""
     FINISH = "finish"
-    """Go on after it."""
+    """Continue after it."""
     ABORT = "abort"
     TIDY = "tidy"
-    """Everything is done but for the source's record."""
+    """Only the source's record is left to delete."""
     NOTHING = "nothing"
 
 
@@ -87,43 +87,43 @@ def course(
     target: Journal | None,
     *,
     identities: tuple[str, str],
-    wanted: Wanted | None = None,
+    selection: Selection | None = None,
     abort: bool = False,
 ) -> Course:
-    """What to do, with the records that are there. `wanted` is what the command line asks for, if it does.
+    """Return the course for the existing records. `selection` is that of the command line, if it has one.
 
     Raises:
-        JournalError: they are of another pivot, or it is too late.
+        JournalError: the records belong to another pivot, or it is too late.
     """
     for journal, side in ((source, "source"), (target, "target")):
         if journal is not None and (journal.source, journal.target) != identities:
             other = f" to {journal.target_server}" if journal.target_server else ""
             raise JournalError(
                 f"the {side} has a pivot of {journal.options}{other} under way (since {journal.started}){NO_OTHER}: "
-                "finish it by its own command, or take it back by that command with --abort"
+                "complete it with its own command, or undo it with that command and --abort"
             )
     if source is not None and target is not None and source.id != target.id:
-        raise JournalError("source and target tell of different pivots; was one of them restored from a backup?")
+        raise JournalError("source and target have records of different pivots; was one restored from a backup?")
     known = target or source
     if known is None:
         return Course.NOTHING if abort else Course.BEGIN
-    committed = any(one is not None and one.phase is Phase.COMMITTED for one in (source, target))
+    committed = any(record is not None and record.phase is Phase.COMMITTED for record in (source, target))
     if abort:
         if known.adopts:
             raise JournalError(
-                "this pivot goes on with a `clusterctl move`, which may have removed sources already: it cannot be "
-                "taken back; run the same command without --abort"
+                "this pivot continues a `clusterctl move`, which may have removed sources already: it cannot be "
+                "undone; run the same command without --abort"
             )
         if committed:
             raise JournalError(
-                "the copies on the target count already, and there is no way back: run the same command without "
-                "--abort to the end, then pivot in the other direction"
+                "the copies on the target are in effect already, and the pivot cannot be undone: run the same command "
+                "without --abort to the end, then pivot in the other direction"
             )
         return Course.ABORT
-    if any(one is not None and one.phase is Phase.ABORTING for one in (source, target)):
-        raise JournalError("this pivot is being taken back: run it with --abort until that is done, then begin anew")
-    if wanted is not None and wanted != known.wanted:
-        raise JournalError(f"a pivot of {known.options} is under way between these two{NO_OTHER}: give these options")
+    if any(record is not None and record.phase is Phase.ABORTING for record in (source, target)):
+        raise JournalError("this pivot is being undone: run it with --abort until that is completed, then start again")
+    if selection is not None and selection != known.selection:
+        raise JournalError(f"a pivot of {known.options} is under way between these two{NO_OTHER}: use these options")
     if not committed:
         return Course.COPY
     return Course.FINISH if target is not None else Course.TIDY

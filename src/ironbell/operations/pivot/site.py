@@ -1,6 +1,6 @@
-"""One of the two APIs of a pivot: what is read from it and written to it, with errors that name side and object.
+"""One of the two APIs of a pivot: its reads and writes, with errors that name the side and the object.
 
-What may pass by itself is tried again for a while; every write may be repeated.
+Temporary failures are retried for a while; every write may be repeated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.operations.pivot import checks, graph
 from ironbell.operations.pivot import items as kinds
-from ironbell.operations.pivot.graph import Plan, Wanted
+from ironbell.operations.pivot.graph import Plan, Selection
 from ironbell.operations.pivot.items import MANAGER, Item, Key, MovedKind, Object
 from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_KEY, JOURNAL_NAMESPACE, Journal
 
@@ -47,48 +47,48 @@ _OPTIONS: Final = WriteOptions(field_manager=MANAGER)
 _PAGE: Final = 500
 _TRIES: Final = 6
 _PAUSE_S: Final = 0.2
-_GONE_TRIES: Final = 20
+_REMOVE_TRIES: Final = 20
 _PASSING: Final = (Unavailable, TooManyRequests, TimedOut)
 T = TypeVar("T")
 
 
 class SiteError(IronbellError):
-    """An API refused something, or does not answer."""
+    """An API rejected a request, or does not answer."""
 
     reason, retry = "PivotInterrupted", Retry.BACKOFF
 
 
 class ChangedError(IronbellError):
-    """Somebody else changed an object in between: look again."""
+    """Another client changed an object in between: read it again."""
 
     reason, retry = "Changed", Retry.BACKOFF
 
 
 @dataclass
 class Site:
-    """An API, and what it is called."""
+    """An API, and its name in messages."""
 
     api: Api
     side: str
     server: str = ""
 
     async def identity(self) -> str:
-        """Which API this is: the uid of its oldest namespace.
+        """Identity of the API: the uid of its oldest namespace.
 
         Raises:
-            SiteError: it has none, or does not answer.
+            SiteError: the namespace does not exist, or the API does not answer.
         """
         where = core.NAMESPACE.collection
         body = await self._call(lambda: self.api.get(where, "", JOURNAL_NAMESPACE), f"namespace {JOURNAL_NAMESPACE}")
         return str(msgspec.json.decode(body)["metadata"]["uid"])
 
     async def objects(self, where: Collection, namespace: str = "", labels: str = "") -> list[Object]:
-        """All objects of a collection; none where the API does not serve it.
+        """All objects of a collection; none if the API does not serve it.
 
         Raises:
             SiteError: they cannot be listed.
         """
-        found: list[Object] = []
+        objects: list[Object] = []
         token = ""
         while True:
             options = ListOptions(Selector(labels=labels), limit=_PAGE, continue_token=token)
@@ -97,19 +97,19 @@ class Site:
             except NotFound:
                 return []
             except Expired:
-                found, token = [], ""
+                objects, token = [], ""
                 continue
-            found += [msgspec.json.decode(item) for item in page.items]
+            objects += [msgspec.json.decode(item) for item in page.items]
             token = page.continue_token
             if not token:
-                return found
+                return objects
 
     async def items(self, kind: MovedKind, namespace: str = "", labels: str = "") -> list[Item]:
-        """The same as items."""
+        """All objects of a kind, as items."""
         return [Item(kind, body) for body in await self.objects(kind.where, namespace, labels)]
 
     async def find(self, kind: MovedKind, namespace: str, name: str) -> Item | None:
-        """One object; None if it is not there."""
+        """One object; None if it does not exist."""
         try:
             body = await self._call(
                 lambda: self.api.get(kind.where, namespace, name), f"{kind.name} {namespace}/{name}"
@@ -119,10 +119,11 @@ class Site:
         return Item(kind, msgspec.json.decode(body))
 
     async def create(self, kind: MovedKind, body: Object) -> Item:
-        """
+        """Create an object.
+
         Raises:
-            ChangedError: it is there already.
-            SiteError: it is refused.
+            ChangedError: the object exists already.
+            SiteError: the API rejects the object.
         """
         meta = body["metadata"]
         answer = await self._write(
@@ -131,53 +132,53 @@ class Site:
         )
         return Item(kind, msgspec.json.decode(answer))
 
-    async def replace(self, found: Item, body: Object) -> Item:
-        """Make an object what `body` says; as `create` in its errors."""
-        meta = {**body["metadata"], "uid": found.uid, "resourceVersion": found.meta["resourceVersion"]}
+    async def replace(self, item: Item, body: Object) -> Item:
+        """Replace the content of an object by `body`; raises the errors of `create`."""
+        meta = {**body["metadata"], "uid": item.uid, "resourceVersion": item.meta["resourceVersion"]}
         encoded = msgspec.json.encode({**body, "metadata": meta})
-        where = found.kind.where
+        where = item.kind.where
         answer = await self._write(
-            lambda: self.api.replace(where, found.namespace, found.name, encoded, options=_OPTIONS), found.title
+            lambda: self.api.replace(where, item.namespace, item.name, encoded, options=_OPTIONS), item.title
         )
-        return Item(found.kind, msgspec.json.decode(answer))
+        return Item(item.kind, msgspec.json.decode(answer))
 
-    async def write_status(self, found: Item, status: Object) -> None:
-        """Replace a status."""
+    async def write_status(self, item: Item, status: Object) -> None:
+        """Replace the status of an object."""
         encoded = msgspec.json.encode([{"op": "add", "path": "/status", "value": status}])
-        await self._patch(found, encoded, PatchType.JSON, subresource="status")
+        await self._patch(item, encoded, PatchType.JSON, subresource="status")
 
-    async def merge(self, found: Item, patch: Object) -> None:
-        """Apply a JSON merge patch; nothing where that is empty."""
+    async def merge(self, item: Item, patch: Object) -> None:
+        """Apply a JSON merge patch, unless it is empty."""
         if patch:
-            await self._patch(found, msgspec.json.encode(patch), PatchType.MERGE)
+            await self._patch(item, msgspec.json.encode(patch), PatchType.MERGE)
 
-    async def _patch(self, found: Item, body: bytes, patch_type: PatchType, subresource: str = "") -> None:
+    async def _patch(self, item: Item, body: bytes, patch_type: PatchType, subresource: str = "") -> None:
         await self._write(
             lambda: self.api.patch(
-                found.kind.where,
-                found.namespace,
-                found.name,
+                item.kind.where,
+                item.namespace,
+                item.name,
                 body,
                 patch_type=patch_type,
                 subresource=subresource,
                 options=_OPTIONS,
             ),
-            found.title,
+            item.title,
         )
 
     async def remove(self, kind: MovedKind, namespace: str, name: str, uid: str) -> None:
-        """Delete the object with this uid without any controller's doing: its finalizers go first, and so it is never
-        seen as one that is to be cleaned up.
+        """Delete the object with this uid without any action of controllers: its finalizers are removed first, so that
+        no controller ever sees it as an object to clean up.
 
         Raises:
-            SiteError: it is refused, or finalizers come back again and again.
+            SiteError: the API rejects that, or finalizers are added again and again.
         """
-        for _ in range(_GONE_TRIES):
-            found = await self.find(kind, namespace, name)
-            if found is None or found.uid != uid:
+        for _ in range(_REMOVE_TRIES):
+            item = await self.find(kind, namespace, name)
+            if item is None or item.uid != uid:
                 return
             try:
-                await self._strip(found)
+                await self._strip(item)
                 await self._call(
                     lambda: self.api.delete(kind.where, namespace, name, preconditions=Preconditions(uid=uid)),
                     f"{kind.name} {namespace}/{name}",
@@ -187,57 +188,57 @@ class Site:
             except (Conflict, ChangedError):
                 await asyncio.sleep(_PAUSE_S)
         raise SiteError(
-            f"{kind.name} {namespace}/{name} does not go from the {self.side}: somebody puts finalizers on it again; "
-            "stop its provider's controller there, and run the same command again"
+            f"{kind.name} {namespace}/{name} cannot be removed from the {self.side}: finalizers are added again; stop "
+            "its provider's controller there, and run the same command again"
         )
 
-    async def _strip(self, found: Item) -> None:
-        if found.meta.get("finalizers") or ANNOTATION_DELETE_FOR_MOVE not in found.annotations:
-            version = found.meta["resourceVersion"]
+    async def _strip(self, item: Item) -> None:
+        if item.meta.get("finalizers") or ANNOTATION_DELETE_FOR_MOVE not in item.annotations:
+            version = item.meta["resourceVersion"]
             annotations = {ANNOTATION_DELETE_FOR_MOVE: ""}
             await self.merge(
-                found, {"metadata": {"finalizers": None, "annotations": annotations, "resourceVersion": version}}
+                item, {"metadata": {"finalizers": None, "annotations": annotations, "resourceVersion": version}}
             )
 
     async def ensure_namespaces(self, names: Iterable[str]) -> list[str]:
-        """Make the namespaces that are missing; which they were."""
-        made, where = [], core.NAMESPACE.collection
-        there = {one["metadata"]["name"] for one in await self.objects(where)}
-        for name in sorted(set(names) - there - {""}):
+        """Create the missing namespaces, and return their names."""
+        created, where = [], core.NAMESPACE.collection
+        existing = {obj["metadata"]["name"] for obj in await self.objects(where)}
+        for name in sorted(set(names) - existing - {""}):
             body = msgspec.json.encode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
             try:
                 await self._write(partial(self.api.create, where, "", body, _OPTIONS), f"namespace {name}")
             except ChangedError:
                 continue
-            made.append(name)
-        return made
+            created.append(name)
+        return created
 
     async def journal(self) -> tuple[Journal, str] | None:
-        """The record of a pivot, with its version; None if there is none.
+        """The record of a pivot, with its version; None if it does not exist.
 
         Raises:
-            SiteError: it cannot be read.
+            SiteError: the record cannot be read.
         """
         where = core.CONFIG_MAP.collection
         try:
             body = await self._call(lambda: self.api.get(where, JOURNAL_NAMESPACE, JOURNAL), "the pivot's record")
         except NotFound:
             return None
-        found = core.CONFIG_MAP.decode(body)
+        config_map = core.CONFIG_MAP.decode(body)
         try:
-            journal = msgspec.json.decode(found.data[JOURNAL_KEY], type=Journal)
+            journal = msgspec.json.decode(config_map.data[JOURNAL_KEY], type=Journal)
         except (KeyError, msgspec.MsgspecError) as error:
             raise SiteError(
-                f"ConfigMap {JOURNAL_NAMESPACE}/{JOURNAL} on the {self.side} is no record of a pivot that this release "
+                f"ConfigMap {JOURNAL_NAMESPACE}/{JOURNAL} on the {self.side} is not a pivot's record that this release "
                 f"understands ({error}); use the release that wrote it"
             ) from error
-        return journal, found.metadata.resource_version
+        return journal, config_map.metadata.resource_version
 
     async def write_journal(self, journal: Journal, version: str = "") -> None:
-        """Make the record, or replace the one of this version.
+        """Create the record, or replace the one of this version.
 
         Raises:
-            ChangedError: another run was quicker.
+            ChangedError: another run was faster.
         """
         where = core.CONFIG_MAP.collection
         meta = {"name": JOURNAL, "namespace": JOURNAL_NAMESPACE, **({"resourceVersion": version} if version else {})}
@@ -252,7 +253,7 @@ class Site:
         await self._write(write, "the pivot's record")
 
     async def drop_journal(self) -> None:
-        """Remove the record, if it is there."""
+        """Delete the record, if it exists."""
         where = core.CONFIG_MAP.collection
         try:
             await self._call(lambda: self.api.delete(where, JOURNAL_NAMESPACE, JOURNAL), "the pivot's record")
@@ -266,7 +267,7 @@ class Site:
             raise ChangedError(f"{about} on the {self.side}: {error.message}") from error
 
     async def _call(self, call: Callable[[], Awaitable[T]], about: str) -> T:
-        """What the caller has an answer to goes through: NotFound, Conflict, AlreadyExists, Expired."""
+        """Call the API; errors that the caller handles pass: NotFound, Conflict, AlreadyExists, Expired."""
         for attempt in range(_TRIES):
             try:
                 return await call()
@@ -280,14 +281,14 @@ class Site:
                 await asyncio.sleep(_PAUSE_S * 2**attempt)
             except ApiError as error:
                 raise SiteError(
-                    f"{about} on the {self.side}: {error.message}; nothing is lost: remedy it and run the same command "
-                    "again, or with --abort"
+                    f"{about} on the {self.side}: {error.message}; nothing is lost: correct that and run the same "
+                    "command again, or with --abort"
                 ) from error
         raise AssertionError("unreachable")
 
 
 class Survey:
-    """Looks at both APIs; definitions are read once."""
+    """Reads both APIs; definitions are read once."""
 
     def __init__(self, source: Site, target: Site) -> None:
         self.source, self.target = source, target
@@ -299,13 +300,13 @@ class Survey:
             self._definitions[site.side] = await site.objects(DEFINITIONS)
         return self._definitions[site.side]
 
-    async def plan(self, wanted: Wanted) -> Plan:
-        """What moves as things are now."""
+    async def plan(self, selection: Selection) -> Plan:
+        """Plan what moves in the current state."""
         moved = kinds.moved_kinds(await self.definitions(self.source))
         custom = [item for kind in moved for item in await self.source.items(kind)]
-        namespaces: set[str] = set(wanted.namespaces) or {""}
+        namespaces: set[str] = set(selection.namespaces) or {""}
         if "" not in namespaces:
-            namespaces |= {item.namespace for item in graph.plan(custom, wanted).items if item.namespace}
+            namespaces |= {item.namespace for item in graph.plan(custom, selection).items if item.namespace}
             namespaces |= {
                 reference["namespace"] for item in custom if item.kind.name == kinds.BMC_MACHINE
                 if (reference := (item.spec.get("connection") or {}).get("authSecretRef") or {}).get("namespace")
@@ -314,39 +315,42 @@ class Survey:
             item for kind in kinds.CORE for namespace in sorted(namespaces)
             for item in await self.source.items(kind, namespace)
         ]  # fmt: skip
-        return graph.plan([*custom, *core], wanted)
+        return graph.plan([*custom, *core], selection)
 
-    async def there(self, found: Plan) -> dict[Key, Item]:
-        """What the target has under the names of what moves, and more."""
-        wanted: dict[MovedKind, set[str]] = {}
-        for item in found.items:
-            wanted.setdefault(item.kind, set()).add(item.namespace if item.kind in kinds.CORE else "")
-        there: dict[Key, Item] = {}
-        for kind, namespaces in wanted.items():
+    async def on_target(self, plan: Plan) -> dict[Key, Item]:
+        """The objects on the target with the names of those that move, and more."""
+        namespaces_by_kind: dict[MovedKind, set[str]] = {}
+        for item in plan.items:
+            namespaces_by_kind.setdefault(item.kind, set()).add(item.namespace if item.kind in kinds.CORE else "")
+        existing: dict[Key, Item] = {}
+        for kind, namespaces in namespaces_by_kind.items():
             for namespace in sorted(namespaces):
-                there |= {item.key: item for item in await self.target.items(kind, namespace)}
-        return there
+                existing |= {item.key: item for item in await self.target.items(kind, namespace)}
+        return existing
 
-    async def problems(self, found: Plan, there: Mapping[Key, Item], pivot: str, *, adopts: bool = False) -> list[str]:
-        """All that speaks against it now."""
+    async def problems(
+        self, plan: Plan, on_target: Mapping[Key, Item], pivot: str, *, adopts: bool = False
+    ) -> list[str]:
+        """All current problems that prevent the pivot."""
         served = kinds.served_versions(await self.definitions(self.target))
         names = {
-            f"{one['spec']['names']['kind']}.{one['spec']['group']}" for one in await self.definitions(self.source)
+            f"{definition['spec']['names']['kind']}.{definition['spec']['group']}"
+            for definition in await self.definitions(self.source)
         }
 
         async def busy(kind: str, objects: Callable[[], Awaitable[list[Object]]]) -> list[Object]:
             return await objects() if kind in names else []
 
         return [
-            *checks.torn(found),
-            *checks.unserved(found, served),
-            *checks.unfinished(found, adopts=adopts),
-            *checks.strangers(found, there, pivot, adopts=adopts),
+            *checks.torn(plan),
+            *checks.unserved(plan, served),
+            *checks.unfinished(plan, adopts=adopts),
+            *checks.strangers(plan, on_target, pivot, adopts=adopts),
             *checks.outdated(
                 await self.source.objects(PROVIDER.collection), await self.target.objects(PROVIDER.collection)
             ),
             *checks.running(
-                found,
+                plan,
                 await busy("Workflow.tinkerbell.org", lambda: self.source.objects(WORKFLOW.collection)),
                 await busy("Job.bmc.tinkerbell.org", lambda: self.source.objects(JOB.collection)),
             ),

@@ -1,4 +1,4 @@
-"""Why an object waits or failed: the object that blocks it, as a value.
+"""Find the object that makes another one wait or fail.
 
 `reader` reads an object and what it depends on, `rootcause` finds the object that blocks, `text` prints the answer.
 """

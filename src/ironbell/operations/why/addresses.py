@@ -1,4 +1,4 @@
-"""What blocks an address: the IPAddressClaim that asks for it, and the pool that gives it. Pure.
+"""Causes of a missing address: the IPAddressClaim that requests it, and its pool. Pure.
 
 Source: kubernetes-sigs/cluster-api: docs/book/src/developer/providers/contracts/ipam.md.
 """
@@ -22,22 +22,22 @@ from ironbell.operations.why.world import World, annotation, condition, is_delet
 
 _OF_CLAIM: Final[dict[str, Advice]] = {
     "PoolNotFound": Advice("the pool exists", "Create the pool, or correct spec.poolRef"),
-    "PoolNotReady": Advice("the pool gives addresses", "See why the pool is paused or being deleted"),
+    "PoolNotReady": Advice("the pool is ready", "Find out why the pool is paused or is being deleted"),
     "PoolInvalid": Advice("the pool is valid", "Correct spec of the pool"),
     "PoolExhausted": Advice("an address is free", "Add addresses to the pool, or delete IPAddressClaims"),
     "PoolNotConfirmed": Advice("a person confirms what a restore recorded", "Follow the message"),
-    "AddressTaken": Advice("that IPAddress is deleted", "Delete it, if nothing uses the address"),
+    "AddressTaken": Advice("that IPAddress is deleted", "Delete the IPAddress if nothing uses the address"),
     "AddressInvalid": Advice("the claim is created again", "Delete the IPAddressClaim"),
 }
 
 
 _NO_ADDRESS: Final = "dhcp.ip.address is empty"
-"""In the message of a machine without a server: that servers have no address."""
+"""Part of the message of a machine without a server: the servers have no address."""
 _FOLLOWED: Final = 4
 
 
 def queries(obj: Object) -> list[Query]:
-    """Where the IPAddressClaims are that an infrastructure's machine may wait for."""
+    """Queries for the IPAddressClaims that an infrastructure machine may wait for."""
     if condition(obj, "Ready").get("status") == "True":
         return []
     namespace, name = obj["metadata"].get("namespace", ""), labels(obj).get(LABEL_CLUSTER_NAME, "")
@@ -48,15 +48,15 @@ def queries(obj: Object) -> list[Query]:
 
 
 def waited_for(obj: Object, world: World) -> list[Ref]:
-    """IPAddressClaims without an address that an infrastructure's machine owns, and servers that wait for one if it
-    waits for a server."""
+    """Return IPAddressClaims without an address that the infrastructure machine owns; if it waits for a server, also
+    the servers that wait for an address."""
     open_claims = [claim for query in queries(obj) for claim in world.listed(query) if not _has_address(claim)]
     uid, namespace = obj["metadata"].get("uid"), obj["metadata"].get("namespace", "")
-    found = [ref_of(claim) for claim in open_claims if uid in {owner.get("uid") for owner in _owners(claim)}]
+    refs = [ref_of(claim) for claim in open_claims if uid in {owner.get("uid") for owner in _owners(claim)}]
     if _lacks_servers_with_address(obj):
         servers = [owner for claim in open_claims for owner in _owners(claim) if owner.get("kind") == HARDWARE.kind]
-        found += [Ref(HARDWARE.group, HARDWARE.kind, namespace, owner["name"]) for owner in servers]
-    return found[:_FOLLOWED]
+        refs += [Ref(HARDWARE.group, HARDWARE.kind, namespace, owner["name"]) for owner in servers]
+    return refs[:_FOLLOWED]
 
 
 def _lacks_servers_with_address(obj: Object) -> bool:
@@ -65,7 +65,7 @@ def _lacks_servers_with_address(obj: Object) -> bool:
 
 
 def claim_of_hardware(obj: Object) -> Ref | None:
-    """The IPAddressClaim of a server that is to get its address out of a pool and has none."""
+    """The IPAddressClaim of a server that needs an address from a pool."""
     if pool_reference(annotation(obj, ADDRESS_POOL)) is None or _has_static_address(obj):
         return None
     meta = obj["metadata"]
@@ -85,20 +85,20 @@ def pool_of(obj: Object) -> Ref | None:
 
 
 def hardware(obj: Object) -> Finding | None:
-    """A server that waits for an address out of a pool."""
+    """Report a server that waits for an address from a pool."""
     text = annotation(obj, ADDRESS_POOL)
     if not text or _has_static_address(obj):
         return None
     if pool_reference(text) is None:
-        what = f'has no address: annotation {ADDRESS_POOL} is "{text}", which names no pool'
-        remedy = f"Write NAME, KIND/NAME or KIND.GROUP/NAME of a pool into annotation {ADDRESS_POOL}"
-        return Finding(what, "AddressPoolInvalid", "", "the annotation names a pool", remedy, Weight.NEEDS_HELP)
-    what = f'has no address yet; it is to get one from pool "{text}"'
-    return Finding(what, "WaitingForAddress", "", "its IPAddressClaim is given an address")
+        message = f'has no address: annotation {ADDRESS_POOL} is "{text}", which does not name a pool'
+        remedy = f"Set annotation {ADDRESS_POOL} to NAME, KIND/NAME or KIND.GROUP/NAME of a pool"
+        return Finding(message, "AddressPoolInvalid", "", "the annotation names a pool", remedy, Weight.NEEDS_HELP)
+    message = f'has no address yet; it is allocated from pool "{text}"'
+    return Finding(message, "WaitingForAddress", "", "its IPAddressClaim has an address")
 
 
 def claim(obj: Object, world: World, now: datetime) -> Finding | None:
-    """An IPAddressClaim."""
+    """Report what an IPAddressClaim waits for."""
     if is_deleting(obj):
         finalizers = ", ".join(obj["metadata"].get("finalizers") or []) or "the garbage collector"
         time = obj["metadata"]["deletionTimestamp"]
@@ -109,30 +109,30 @@ def claim(obj: Object, world: World, now: datetime) -> Finding | None:
     reason, message = ready.get("reason", ""), ready.get("message", "")
     if not reason:
         created = obj["metadata"].get("creationTimestamp", "")
-        what = "has no address, and no IPAM provider has reported why"
-        return Finding(what, "NotReported", created, "an IPAM provider gives it an address")
+        message = "has no address, and no IPAM provider has reported why"
+        return Finding(message, "NotReported", created, "an IPAM provider allocates an address")
     advice = _OF_CLAIM.get(reason)
     if advice is None:
-        return Finding(message or reason, reason, since(ready), "it is given an address")
+        return Finding(message or reason, reason, since(ready), "it has an address")
     return Finding(message, reason, since(ready), advice.ends_when, advice.remedy, Weight.NEEDS_HELP)
 
 
 def pool(obj: Object, world: World, now: datetime) -> Finding | None:
-    """A pool from which a claim waits for an address."""
+    """Report a pool that allocates no addresses."""
     meta = obj["metadata"]
     if is_deleting(obj):
-        remedy = "Delete the IPAddressClaims that use it, and let those that wait name another pool"
-        what, ends = "is being deleted, and gives no address", "it is deleted and created again"
-        return Finding(what, "Deleting", meta["deletionTimestamp"], ends, remedy, Weight.NEEDS_HELP)
+        remedy = "Delete the IPAddressClaims that use it, and set another pool in those that wait"
+        message, ends = "is being deleted and allocates no addresses", "it is deleted and created again"
+        return Finding(message, "Deleting", meta["deletionTimestamp"], ends, remedy, Weight.NEEDS_HELP)
     if ANNOTATION_PAUSED in (meta.get("annotations") or {}):
         remedy = f"Remove annotation {ANNOTATION_PAUSED}"
-        what = f"is paused by annotation {ANNOTATION_PAUSED}, and gives no address"
-        return Finding(what, "Paused", "", "it is resumed", remedy, Weight.NEEDS_HELP)
+        message = f"is paused by annotation {ANNOTATION_PAUSED} and allocates no addresses"
+        return Finding(message, "Paused", "", "it is resumed", remedy, Weight.NEEDS_HELP)
     addresses = obj.get("status", {}).get("ipAddresses") or {}
     if addresses.get("total") and addresses.get("free") == 0:
-        what = f"is exhausted: all {addresses['total']} addresses are given"
-        remedy = "Add addresses to its spec.addresses, or delete IPAddressClaims that nothing needs"
-        return Finding(what, "PoolExhausted", "", "an address is free", remedy, Weight.NEEDS_HELP)
+        message = f"is exhausted: all {addresses['total']} addresses are allocated"
+        remedy = "Add addresses to its spec.addresses, or delete IPAddressClaims that are not needed"
+        return Finding(message, "PoolExhausted", "", "an address is free", remedy, Weight.NEEDS_HELP)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What ends a wait, and what a person can do about it, by the reason that the object reports. Pure data."""
+"""Advice by the reason that an object reports: when a wait ends, and what the user can do about it. Pure data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbell.controllers.tink.names import Reason
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a reason means for the user."""
+    """The meaning of a reason for the user."""
 
     ends_when: str = ""
     remedy: str = ""
@@ -25,15 +25,15 @@ def _waiting(ends_when: str) -> Advice:
 
 OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "WaitingForHardware": Advice(
-        "a server that fits is released or added",
+        "a suitable server is released or added",
         "Add Hardware, release a server, or reduce the number of Machines",
     ),
     "InvalidAffinity": Advice("the label selector is valid", "Correct spec.hardwareAffinity of the machine template"),
     "WaitingForBootstrapData": Advice(),
     "WaitingForCluster": Advice(),
     "WaitingForOwner": Advice(),
-    "WaitingForTurn": Advice("other servers of the same rack are being powered on"),
-    "GivingUserData": Advice("the metadata service has the bootstrap data"),
+    "WaitingForTurn": Advice("other servers of the same rack have been powered on"),
+    "GivingUserData": Advice("the metadata service serves the bootstrap data"),
     "WaitingForOldWorkflow": Advice("the previous attempt's Workflow is deleted"),
     "WaitingForOldTemplate": Advice("the previous attempt's Template is deleted"),
     "Installing": Advice("the Workflow succeeds"),
@@ -44,7 +44,7 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "StoppingInstallation": Advice("the Workflow is deleted"),
     "HardwareHeld": Advice(
         "annotation ironbell.dev/hold is removed from the Hardware",
-        "Find out why it is held, then remove the annotation",
+        "Find out why the server is held, then remove the annotation",
     ),
     "HardwareNotConfirmed": Advice(
         "a person confirms what a restore recorded", "Check the server, then run `ironbell hardware confirm`"
@@ -54,9 +54,9 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "InstallationFailed": Advice(
         "the Machine is replaced", "Correct the cause, then delete the Machine; its owner creates another"
     ),
-    "ForeignWorkflow": Advice("that Workflow is deleted", "Delete the Workflow, if nothing needs it"),
-    "ForeignTemplate": Advice("that Template is deleted", "Delete the Template, if nothing needs it"),
-    "ForeignJob": Advice("that Job is deleted", "Delete the Job, if nothing needs it"),
+    "ForeignWorkflow": Advice("that Workflow is deleted", "Delete the Workflow if nothing needs it"),
+    "ForeignTemplate": Advice("that Template is deleted", "Delete the Template if nothing needs it"),
+    "ForeignJob": Advice("that Job is deleted", "Delete the Job if nothing needs it"),
     "TemplateNotFound": Advice("the Template exists", "Create the Template, or correct the name"),
     "TemplateEmpty": Advice("the Template has spec.data", "Fill in spec.data of the Template"),
     "MissingISO": Advice("spec.bootOptions.isoURL is set", "Set it in the TinkerbellMachineTemplate"),
@@ -69,13 +69,11 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
         "the server has booted over the network", "Power it on, or restart it, and boot it over the network"
     ),
     "BMCNotContactable": Advice("the BMC answers", "Check the BMC's address, Secret, cable and power"),
-    "KeepDisksUnknown": Advice(
-        "its inventory has the disks that are kept", "Correct annotation ironbell.dev/keep-disks"
-    ),
+    "KeepDisksUnknown": Advice("its inventory has the disks to keep", "Correct annotation ironbell.dev/keep-disks"),
     "DisksKept": Advice("a disk may be written", "Keep fewer disks in annotation ironbell.dev/keep-disks"),
     "NoReport": Advice(
         "the system reports, its Node joins, or the Machine is replaced",
-        "Look at the server's console; delete the Machine to try again",
+        "Check the server's console; delete the Machine to try again",
     ),
     "InvalidWipePolicy": Advice("the wipe policy is valid", "Correct annotation ironbell.dev/wipe"),
 }
@@ -94,7 +92,7 @@ OF_WORKFLOW: Final[dict[str, Advice]] = {
     Reason.BOOT_JOB_RUNNING: _waiting("the BMC has started the server"),
     Reason.FINISHING: _waiting("the boot options are undone"),
     Reason.ACTIONS_RUNNING: _waiting("the last action succeeds"),
-    Reason.AGENT_NOT_SEEN: _waiting("the in-memory OS has booted and its agent asks for the first action"),
+    Reason.AGENT_NOT_SEEN: _waiting("the in-memory OS has booted and its agent requests the first action"),
 }
 
 FAILED_WORKFLOW: Final[dict[str, str]] = {
@@ -106,10 +104,10 @@ FAILED_WORKFLOW: Final[dict[str, str]] = {
     Reason.ACTION_TIMEOUT: "Check the server's power and network, or raise the action's timeout",
     Reason.GLOBAL_TIMEOUT: "Raise global_timeout in the Template, or find out which action is slow",
 }
-"""What to correct where a Workflow has failed; what is not listed is the action's own failure."""
+"""What to correct if a Workflow failed, by reason. Other reasons are the action's own failure."""
 
 SILENT_AFTER_S: Final = 600.0
-"""After this, an agent that has not asked for its first action needs somebody to look at the server."""
+"""Delay after which an agent that has not requested its first action needs attention, in seconds."""
 
 OF_BMC: Final[dict[str, Advice]] = {
     BmcProblem.UNREACHABLE: Advice("the BMC answers", "Check its address, port, cable and power"),
@@ -118,9 +116,7 @@ OF_BMC: Final[dict[str, Advice]] = {
         "the certificate is trusted", "Put its authority under ca.crt into Secret {secret}, or set insecureTLS"
     ),
     BmcProblem.CREDENTIALS: Advice("the Secret has both keys", "Create Secret {secret} with username and password"),
-    BmcProblem.ADDRESS: Advice("the address is confirmed, or set back", "Confirm the address, or set it back"),
+    BmcProblem.ADDRESS: Advice("the address is confirmed or reverted", "Confirm the address, or revert it"),
     BmcProblem.REJECTED: Advice("the BMC accepts the request", "Check the BMC's settings, licence and firmware"),
-    BmcProblem.OUTCOME_UNKNOWN: Advice(
-        "somebody has looked at the server", "Check the server's power, then create the Job again"
-    ),
+    BmcProblem.OUTCOME_UNKNOWN: Advice("the server was checked", "Check the server's power, then create the Job again"),
 }

@@ -1,4 +1,4 @@
-"""Answers to why an object waits or failed, with what is related to it."""
+"""Answers to the question why an object waits or failed, with its related objects."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.kinds import qualified
 from ironbell.operations.namespaces import elsewhere
 from ironbell.operations.objects import find_object
-from ironbell.operations.why.model import Object, Why
+from ironbell.operations.why.model import Diagnosis, Object
 from ironbell.operations.why.reader import read_world
 from ironbell.operations.why.related import list_objects, related
-from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.rootcause import diagnose
 from ironbell.operations.why.text import Explanation, explain
 from ironbell.operations.why.world import ref_of
 
 
-class NothingThereError(IronbellError):
+class NoMatchingObjectError(IronbellError):
     """There is no object of these kinds and this name."""
 
     reason, retry = "NothingThere", Retry.NEVER
@@ -37,23 +37,22 @@ class NothingThereError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Why one object waits or failed."""
+    """The diagnosis of one object."""
 
-    why: Why
+    diagnosis: Diagnosis
     related: tuple[Explanation, ...] = ()
-    """The object and what it depends on, if that was requested."""
+    """The object and its dependencies, if they were requested."""
     also: tuple[str, ...] = ()
-    """Kinds of other objects of the name, which were not requested."""
+    """Other kinds that have an object of this name, if no kind was requested."""
 
 
 async def answers(
     api: HttpApi, kinds: Sequence[Kind[Any]], namespace: str, name: str, *, bare: bool = False, wide: bool = False
 ) -> list[Answer]:
-    """Answers for the objects of a name, one for each kind; with `bare`, for the first alone. `wide` adds what is
-    related.
+    """Answers for the objects of a name, one for each kind; with `bare`, only the first. `wide` adds related objects.
 
     Raises:
-        NothingThereError: there is no such object; the message says which namespaces have one.
+        NoMatchingObjectError: there is no such object; the message names the namespaces that have one.
         NoSuchKindError: the API has none of the kinds.
     """
     now, forbidden = SystemClock().now(), list[str]()
@@ -66,34 +65,34 @@ async def answers(
             continue
         roots += [] if root is None else [(kind, root)]
     if not roots:
-        raise await _nothing_there(api, kinds, namespace, name, bare=bare, forbidden=forbidden)
+        raise await _no_matching_object(api, kinds, namespace, name, bare=bare, forbidden=forbidden)
     also = tuple(qualified(kind) for kind, _ in roots[1:]) if bare else ()
     events = await _events(api, namespace) if wide else []
-    found = []
+    results = []
     for kind, root in roots[:1] if bare else roots:
         world = await read_world(api, root)
         explained: list[Explanation] = []
         if wide:
             explained = [explain(root, events, now, with_group=len(roots) > 1)]
-            # what may not be read ends the list; the answer says what that is
+            # objects that the user may not read end the list; the diagnosis names them
             with contextlib.suppress(Forbidden):
                 async for obj in related(api, kind, root):
                     explained.append(explain(obj, events, now))
-        found.append(Answer(why(world, ref_of(root), now), tuple(explained), also))
-    return found
+        results.append(Answer(diagnose(world, ref_of(root), now), tuple(explained), also))
+    return results
 
 
-async def _nothing_there(
+async def _no_matching_object(
     api: HttpApi, kinds: Sequence[Kind[Any]], namespace: str, name: str, *, bare: bool, forbidden: list[str]
-) -> NothingThereError:
+) -> NoMatchingObjectError:
     if not bare:
         await _require_installed(api, kinds)
     known = "the kinds that can wait" if bare else " or ".join(qualified(kind) for kind in kinds)
     hints = [] if bare else [await elsewhere(api, kind.collection, namespace, name) for kind in kinds]
-    hints += [f"Not read, as you may not: {', '.join(forbidden)}."] if forbidden else []
-    hint = " ".join(dict.fromkeys(filter(None, hints))) or "-n names another namespace."
-    message = f'there is no "{name}" among {known} in namespace "{namespace}". {hint}'
-    return NothingThereError(message, namespace, name)
+    hints += [f"Not read, because access is forbidden: {', '.join(forbidden)}."] if forbidden else []
+    hint = " ".join(dict.fromkeys(filter(None, hints))) or "Use -n to select another namespace."
+    message = f'No object named "{name}" exists among {known} in namespace "{namespace}". {hint}'
+    return NoMatchingObjectError(message, namespace, name)
 
 
 async def _require_installed(api: HttpApi, kinds: Sequence[Kind[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""What a machine of the Tinkerbell provider depends on, and what rules each server out for it."""
+"""Dependencies of a machine of the Tinkerbell provider, and why each server cannot be claimed for it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from ironbell.provisioner.lifecycle.selection import NO_BMCS, Bmcs, Verdict, ver
 SHOWN: Final = 20
 
 
-async def of_machine(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
-    """Workflows, the Job that switches off, and the server; or every server, with what rules it out."""
-    machine = TINKERBELL_MACHINE.convert(obj)
+async def of_machine(api: HttpApi, machine_object: Object) -> AsyncIterator[Object]:
+    """Yield the machine's Workflows, its power-off Job and its server; without a server, every server with its
+    objections."""
+    machine = TINKERBELL_MACHINE.convert(machine_object)
     namespace = machine.status.target_namespace or machine.metadata.namespace
     for kind, name in (
         (WORKFLOW, machine.metadata.name),
@@ -36,8 +37,8 @@ async def of_machine(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
         (JOB, power_off_name(machine)),
         (HARDWARE, machine.spec.hardware_name),
     ):
-        if name and (found := await find_object(api, kind, namespace, name)) is not None:
-            yield found
+        if name and (obj := await find_object(api, kind, namespace, name)) is not None:
+            yield obj
     if not machine.spec.hardware_name and machine.metadata.deletion_timestamp is None:
         page = await api.list(HARDWARE.collection, "", ListOptions(Selector()))
         bmcs = [
@@ -50,7 +51,7 @@ async def of_machine(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
 
 
 async def _claim_rules(api: HttpApi) -> ClaimRules:
-    """Who may claim servers of other namespaces; unset for those who may not read Namespaces."""
+    """Rules for claims of servers in other namespaces; unset for users who may not read Namespaces."""
     with contextlib.suppress(Forbidden):
         page = await api.list(NAMESPACE.collection, "", ListOptions(Selector()))
         return claim_rules(NAMESPACE.decode(item) for item in page.items)
@@ -60,7 +61,7 @@ async def _claim_rules(api: HttpApi) -> ClaimRules:
 def candidates(
     machine: TinkerbellMachine, servers: Sequence[Any], bmcs: Bmcs = NO_BMCS, claims: ClaimRules = UNSET
 ) -> list[Object]:
-    """Every server as something to show, with its verdict as the state; the best first."""
+    """Every server as an object to print, with the result of the selection as its state; the best first."""
     label, _, domain = machine.metadata.annotations.get(WANTED_IN, "").partition("=")
     try:
         wished = wish(
@@ -72,16 +73,20 @@ def candidates(
         )
     except SelectorError:
         return []
-    found = verdicts(wished, servers, bmcs)
-    shown = [_shown(one) for one in found[:SHOWN]]
-    if len(found) > SHOWN:
-        rest = f"{len(found) - SHOWN} more that do not come before these"
-        shown.append({"kind": "Hardware", "metadata": {"namespace": "", "name": "..."}, "status": {"state": rest}})
-    return shown
+    results = verdicts(wished, servers, bmcs)
+    objects = [_as_object(candidate) for candidate in results[:SHOWN]]
+    if len(results) > SHOWN:
+        rest = f"{len(results) - SHOWN} more of equal or lower rank"
+        objects.append({"kind": "Hardware", "metadata": {"namespace": "", "name": "..."}, "status": {"state": rest}})
+    return objects
 
 
-def _shown(one: Verdict) -> Object:
-    namespace, name = one.hardware.key
-    last = f"; claimed only if no better server fits: {'; '.join(one.concerns)}" if one.concerns else ""
-    state = f"fits, score {one.score}{last}" if one.fits else f"ruled out: {'; '.join(map(str, one.problems))}"
+def _as_object(candidate: Verdict) -> Object:
+    namespace, name = candidate.hardware.key
+    last = f"; claimed only if no better server fits: {'; '.join(candidate.concerns)}" if candidate.concerns else ""
+    state = (
+        f"fits, score {candidate.score}{last}"
+        if candidate.fits
+        else f"ruled out: {'; '.join(map(str, candidate.problems))}"
+    )
     return {"kind": "Hardware", "metadata": {"namespace": namespace, "name": name}, "status": {"state": state}}

@@ -1,6 +1,7 @@
-"""What an object depends on: queries to ask, and references to follow, nearest and most likely first. Pure.
+"""Dependencies of an object: queries, and references to follow, nearest and most likely first. Pure.
 
-Only what can block is followed: the Hardware of a Workflow whose actions run is not, whatever its BMC does.
+Only dependencies that can block are followed: while the actions of a Workflow run, its Hardware is not, whatever its
+BMC reports.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from ironbell.operations.why.world import World, condition, group_of, is_deletin
 from ironbell.provisioner.lifecycle.created import power_off_name, wipe_name
 
 FOLLOWED_SETS: Final = 6
-"""How many sets of workers of one Cluster are followed."""
+"""Number of sets of workers of one Cluster that are followed."""
 FOLLOWED_MACHINES: Final = 4
-"""How many Machines of one owner are followed: one for each way in which they wait, then the oldest."""
+"""Number of Machines of one owner that are followed: one for each way in which they wait, then the oldest."""
 CONTROL_PLANE: Final = "control-plane"
 """Scope of a Cluster of which only the infrastructure and the control plane are followed."""
 WITHOUT_BMC: Final = "without-bmc"
-"""Scope of a server that has been started: what its BMC does blocks nothing. Workflows and Jobs that need the BMC lead
-to it themselves."""
-ASKED: Final = "asked"
-"""Scope of a server that was asked about: whoever has it, and installs or wipes it, is followed as well."""
-IF_THERE: Final = "if-there"
+"""Scope of a server that has been started: its BMC cannot block it. Workflows and Jobs that need the BMC refer to it
+themselves."""
+ROOT: Final = "root"
+"""Scope of a server that the user named: the machine that claims, installs or wipes it is followed as well."""
+OPTIONAL: Final = "optional"
 """Scope of an object that blocks nothing if it does not exist."""
 CHANGES: Final = ("RollingOut", "ScalingUp", "ScalingDown")
 _COUNTED: Final = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
@@ -55,11 +56,11 @@ _OF_TEMPLATE: Final = {Reason.TEMPLATE_NOT_FOUND, Reason.TEMPLATE_NOT_RENDERED}
 
 
 def queries(obj: Object) -> list[Query]:
-    """Lists that the object's dependencies are found in."""
+    """Lists that contain the object's dependencies."""
     kind, namespace, name = _kind(obj), obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
     if kind == (CLUSTER.group, CLUSTER.kind):
-        found = (MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET, CLUSTER_MACHINE)
-        return [Query(one.group, one.kind, namespace, f"{LABEL_CLUSTER_NAME}={name}") for one in found]
+        kinds = (MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET, CLUSTER_MACHINE)
+        return [Query(kind.group, kind.kind, namespace, f"{LABEL_CLUSTER_NAME}={name}") for kind in kinds]
     if _is_scaled(obj):
         machines = _machines(obj)
         sets = replace(machines, kind=MACHINE_SET.kind)
@@ -71,14 +72,14 @@ def queries(obj: Object) -> list[Query]:
     return addresses.queries(obj) if _is_infrastructure_machine(obj) else []
 
 
-def asked_about(root: Ref) -> Ref:
-    """The object in question, from which more is followed than from others."""
+def as_root(root: Ref) -> Ref:
+    """Mark the object that the user named, from which more is followed than from others."""
     is_server = (root.group, root.kind) == (HARDWARE.group, HARDWARE.kind)
-    return replace(root, scope=ASKED) if is_server and not root.scope else root
+    return replace(root, scope=ROOT) if is_server and not root.scope else root
 
 
 def dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
-    """What may block the object. Nothing does but the pause while it is paused."""
+    """References to objects that may block this one; while it is paused, only to its Cluster."""
     if is_paused(obj):
         return _pausing(obj)
     return _dependencies(obj, scope, world)
@@ -112,19 +113,20 @@ def hardware_events(obj: Object, world: World) -> tuple[Object, ...]:
 
 
 def is_up(machine: Object) -> bool:
-    """Whether nothing is waited for by a Machine of a cluster."""
+    """Return whether a Machine of a cluster is available and is not being deleted."""
     return condition(machine, "Available").get("status") == "True" and not is_deleting(machine)
 
 
 def is_settled(obj: Object) -> bool:
-    """Whether a control plane or a set of workers has all its Machines, up to date and available, and no others."""
+    """Return whether a control plane or a set of workers has all its Machines, up to date and available, and no
+    others."""
     status, spec = obj.get("status", {}), obj.get("spec", {})
     if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 0):
         return False
     if any(condition(obj, name).get("status") == "True" for name in CHANGES):
         return False
-    wanted = spec.get("replicas", 1)
-    return all((status.get(name) or 0) == wanted for name in _COUNTED)
+    desired = spec.get("replicas", 1)
+    return all((status.get(name) or 0) == desired for name in _COUNTED)
 
 
 def hardware_of(obj: Object) -> Ref | None:
@@ -144,7 +146,7 @@ def _kind(obj: Object) -> tuple[str, str]:
 
 
 def _is_scaled(obj: Object) -> bool:
-    """Whether it is a control plane or a set of workers."""
+    """Return whether the object is a control plane or a set of workers."""
     group, kind = _kind(obj)
     workers = {MACHINE_DEPLOYMENT.kind, MACHINE_SET.kind}
     return group.startswith("controlplane.") or (group == _CAPI and kind in workers)
@@ -168,34 +170,34 @@ def _machines(obj: Object) -> Query:
 def _of_cluster(obj: Object, scope: str, world: World) -> list[Ref]:
     spec, namespace = obj.get("spec", {}), obj["metadata"].get("namespace", "")
     deployments, pools, sets, machines = (world.listed(query) for query in queries(obj))
-    found = _references(namespace, spec.get("infrastructureRef"), spec.get("controlPlaneRef"))
+    refs = _references(namespace, spec.get("infrastructureRef"), spec.get("controlPlaneRef"))
     class_ = spec.get("topology", {}).get("classRef") or {}
     if class_.get("name") and condition(obj, "TopologyReconciled").get("status") == "False":
         where = class_.get("namespace") or namespace
-        found.append(Ref(CLUSTER_CLASS.group, CLUSTER_CLASS.kind, where, class_["name"]))
+        refs.append(Ref(CLUSTER_CLASS.group, CLUSTER_CLASS.kind, where, class_["name"]))
     planes = [machine for machine in machines if LABEL_CONTROL_PLANE in labels(machine)]
     if condition(obj, "RemoteConnectionProbe").get("status") == "False":
-        found += [ref_of(machine) for machine in planes[:FOLLOWED_MACHINES]]
+        refs += [ref_of(machine) for machine in planes[:FOLLOWED_MACHINES]]
     if scope == CONTROL_PLANE:
-        return found
-    found += [ref_of(one) for one in [one for one in (*deployments, *pools) if not is_settled(one)][:FOLLOWED_SETS]]
+        return refs
+    refs += [ref_of(workers) for workers in (*deployments, *pools) if not is_settled(workers)][:FOLLOWED_SETS]
     if is_deleting(obj):
-        found += [ref_of(one) for one in (*sets, *_likely(machines))]
-    return found
+        refs += [ref_of(obj) for obj in (*sets, *_likely(machines))]
+    return refs
 
 
 def _of_scaled(obj: Object, scope: str, world: World) -> list[Ref]:
     uid, (query, *of_sets) = obj["metadata"].get("uid"), queries(obj)
     machines: Iterable[Object] = world.listed(query)
-    sets = [one for asked in of_sets for one in world.listed(asked) if not is_settled(one)]
+    sets = [member for below in of_sets for member in world.listed(below) if not is_settled(member)]
     if obj["kind"] == MACHINE_SET.kind:
-        machines = [one for one in machines if uid in {owner.get("uid") for owner in _owners(one)}]
-    return [ref_of(one) for one in (*_likely(machines), *sets)]
+        machines = [machine for machine in machines if uid in {owner.get("uid") for owner in _owners(machine)}]
+    return [ref_of(machine) for machine in (*_likely(machines), *sets)]
 
 
 def _likely(machines: Iterable[Object]) -> list[Object]:
-    """The Machines to follow of those that are not up."""
-    waiting = sorted((one for one in machines if not is_up(one)), key=_likelihood)
+    """Machines to follow, out of those that are not up."""
+    waiting = sorted((machine for machine in machines if not is_up(machine)), key=_likelihood)
     ways: dict[tuple[str, ...], Object] = {}
     for machine in waiting:
         ways.setdefault(_way(machine), machine)
@@ -213,7 +215,7 @@ def _way(machine: Object) -> tuple[str, ...]:
 
 
 def _reasons(machine: Object) -> list[str]:
-    """What a Machine's providers report, and whether its server is on."""
+    """Reasons that a Machine's providers report, and the one of its server's power."""
     return [condition(machine, name).get("reason", "") for name in _OF_PROVIDERS]
 
 
@@ -221,20 +223,20 @@ def _of_machine(obj: Object, scope: str, world: World) -> list[Ref]:
     spec, namespace = obj.get("spec", {}), obj["metadata"].get("namespace", "")
     is_bootstrapped = condition(obj, "BootstrapConfigReady").get("status") == "True"
     config = None if is_bootstrapped and not is_deleting(obj) else spec.get("bootstrap", {}).get("configRef")
-    found = _references(namespace, spec.get("infrastructureRef"), config)
+    refs = _references(namespace, spec.get("infrastructureRef"), config)
     cluster = spec.get("clusterName", "")
     if cluster and not is_up(obj) and not is_deleting(obj):
-        found.append(Ref(CLUSTER.group, CLUSTER.kind, namespace, cluster, CONTROL_PLANE))
-    return found
+        refs.append(Ref(CLUSTER.group, CLUSTER.kind, namespace, cluster, CONTROL_PLANE))
+    return refs
 
 
 def _of_tinkerbell_machine(obj: Object, scope: str, world: World) -> list[Ref]:
     namespace, typed = _target_namespace(obj), TINKERBELL_MACHINE.convert(obj)
     server, ready = hardware_of(obj), condition(obj, "Ready")
     if is_deleting(obj):
-        found = [Ref(WORKFLOW.group, WORKFLOW.kind, namespace, wipe_name(typed))]
-        found.append(Ref(JOB.group, JOB.kind, namespace, power_off_name(typed)))
-        return [*found, *([replace(server, scope=WITHOUT_BMC)] if server else [])]
+        refs = [Ref(WORKFLOW.group, WORKFLOW.kind, namespace, wipe_name(typed))]
+        refs.append(Ref(JOB.group, JOB.kind, namespace, power_off_name(typed)))
+        return [*refs, *([replace(server, scope=WITHOUT_BMC)] if server else [])]
     if server is None:
         return addresses.waited_for(obj, world)
     if ready.get("status") == "True":
@@ -245,29 +247,29 @@ def _of_tinkerbell_machine(obj: Object, scope: str, world: World) -> list[Ref]:
 
 def _of_workflow(obj: Object, scope: str, world: World) -> list[Ref]:
     namespace, spec, status = obj["metadata"]["namespace"], obj.get("spec", {}), obj.get("status", {})
-    found, reason = [], condition(obj, "Succeeded").get("reason", "")
+    refs, reason = [], condition(obj, "Succeeded").get("reason", "")
     if reason in _OF_TEMPLATE and spec.get("templateRef"):
-        found.append(Ref(TEMPLATE.group, TEMPLATE.kind, namespace, spec["templateRef"]))
-    # a Job that has failed is in the Workflow's message, and to create it again would end nothing
+        refs.append(Ref(TEMPLATE.group, TEMPLATE.kind, namespace, spec["templateRef"]))
+    # the Workflow's message has the failure of its Job, and creating the Job again would end nothing
     if reason in _BEFORE_ACTIONS - {Reason.BOOT_JOB_FAILED}:
         jobs = sorted(status.get("bootOptions", {}).get("jobs", {}))
-        found += [Ref(JOB.group, JOB.kind, namespace, job) for job in jobs]
+        refs += [Ref(JOB.group, JOB.kind, namespace, job) for job in jobs]
     server = hardware_of_workflow(obj)
     if server is not None and reason in _OF_HARDWARE | _BEFORE_ACTIONS:
-        found.append(server)
-    return found
+        refs.append(server)
+    return refs
 
 
 def _of_hardware(obj: Object, scope: str, world: World) -> list[Ref]:
     name = (obj.get("spec", {}).get("bmcRef") or {}).get("name")
     claim = addresses.claim_of_hardware(obj)
-    found = [claim] if claim is not None else []
+    refs = [claim] if claim is not None else []
     if scope == WITHOUT_BMC:
-        return found
-    owner, kind = claim_of(HARDWARE.convert(obj)) if scope == ASKED else None, TINKERBELL_MACHINE
+        return refs
+    owner, kind = claim_of(HARDWARE.convert(obj)) if scope == ROOT else None, TINKERBELL_MACHINE
     if owner is not None and owner.kind in {"", kind.kind}:
-        found.append(Ref(kind.group, kind.kind, owner.namespace, owner.name, IF_THERE))
-    return [*found, Ref(MACHINE.group, MACHINE.kind, obj["metadata"]["namespace"], name)] if name else found
+        refs.append(Ref(kind.group, kind.kind, owner.namespace, owner.name, OPTIONAL))
+    return [*refs, Ref(MACHINE.group, MACHINE.kind, obj["metadata"]["namespace"], name)] if name else refs
 
 
 def _of_claim(obj: Object, scope: str, world: World) -> list[Ref]:
@@ -280,10 +282,10 @@ def _of_job(obj: Object, scope: str, world: World) -> list[Ref]:
         return []
     reference = obj.get("spec", {}).get("machineRef", {})
     namespace = obj["metadata"]["namespace"]
-    found = [Ref(MACHINE.group, MACHINE.kind, reference.get("namespace") or namespace, reference["name"])]
+    refs = [Ref(MACHINE.group, MACHINE.kind, reference.get("namespace") or namespace, reference["name"])]
     tasks = [task for query in queries(obj) for task in world.listed(query)]
     open_ = [task for task in tasks if condition(task, "Completed").get("status") != "True"]
-    return [*(ref_of(task) for task in open_[:1]), *found]
+    return [*(ref_of(task) for task in open_[:1]), *refs]
 
 
 def _target_namespace(obj: Object) -> str:

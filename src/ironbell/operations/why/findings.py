@@ -1,4 +1,4 @@
-"""What blocks an object, as this object itself reports it: one function for each kind. Pure."""
+"""Findings: what blocks an object, as the object itself reports it; one function for each kind. Pure."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _TOPOLOGY_FAILED: Final = {
     "ReconcileFailed": "Correct spec.topology of the Cluster, or its ClusterClass",
     "ClusterClassNotReconciled": "Correct the ClusterClass",
 }
-"""Remedies for reasons of TopologyReconciled that do not end by themselves."""
+"""Remedies by reason of TopologyReconciled, for reasons that need the user."""
 _CANNOT_CREATE: Final = ("does not exist", "do not exist", "could not be created")
-"""In the message of ScalingUp: that no Machine is created until somebody changes something."""
+"""Parts of messages of ScalingUp which mean that no Machine is created until the user changes something."""
 _SUMMARIES: Final = ("Available", "Ready", "Provisioned")
-_OPTIONAL: Final = {(one.group, one.kind) for one in (WORKFLOW, JOB, IP_ADDRESS_CLAIM)}
-"""Kinds that are created when their turn comes: one that does not exist blocks nothing."""
+_OPTIONAL: Final = {(kind.group, kind.kind) for kind in (WORKFLOW, JOB, IP_ADDRESS_CLAIM)}
+"""Kinds whose objects are created when they are needed: a missing one blocks nothing."""
 
 
 def finding(obj: Object, world: World, now: datetime) -> Finding | None:
-    """What the object reports that blocks it; None if nothing does."""
+    """Return what blocks the object according to its own report, or None."""
     paused, judge = pause(obj), _JUDGES.get((group_of(obj), obj["kind"]))
     if paused is not None or judge is None:
         return paused or _deletion(obj) or _summary(obj)
@@ -53,8 +53,9 @@ def missing(ref: Ref, world: World) -> Finding | None:
         return None
     if (ref.group, ref.kind) in world.absent_kinds:
         kind = f"{ref.kind}.{ref.group}".rstrip(".")
-        what, remedy = f"cannot be read: the API has no kind {kind}", "Install its provider, or correct the reference"
-        return Finding(what, "NoSuchKind", "", "the kind is installed", remedy, Weight.NEEDS_HELP)
+        message = f"cannot be read: the API has no kind {kind}"
+        remedy = "Install its provider, or correct the reference"
+        return Finding(message, "NoSuchKind", "", "the kind is installed", remedy, Weight.NEEDS_HELP)
     return Finding(
         "does not exist",
         "NotFound",
@@ -76,107 +77,107 @@ _ENDS_DELETION: Final = {
     "WaitingForPreDrainHook": "the hook's annotation is removed",
     "WaitingForPreTerminateHook": "the hook's annotation is removed",
 }
-"""What ends the waits of a Machine's deletion that are for nothing that it owns."""
+"""When a Machine's deletion continues, by reason, for waits that do not concern its dependents."""
 
 
 def _deletion(obj: Object) -> Finding | None:
     if not is_deleting(obj):
         return None
-    found, meta = condition(obj, "Deleting"), obj["metadata"]
-    finalizers, since_ = [str(one) for one in meta.get("finalizers") or []], meta["deletionTimestamp"]
+    deleting, meta = condition(obj, "Deleting"), obj["metadata"]
+    finalizers, since_ = [str(finalizer) for finalizer in meta.get("finalizers") or []], meta["deletionTimestamp"]
     names = ", ".join(finalizers) or "the garbage collector"
-    if finalizers and not any(_is_ours(one) for one in finalizers):
-        what = f"is being deleted and waits for {names}, which another program removes"
-        remedy = "Check the program that set it; remove the finalizer by hand if that program is gone"
-        return Finding(what, "ForeignFinalizer", since_, "it is removed", remedy, Weight.NEEDS_HELP)
-    said = one_line(found.get("message", "")) if found.get("status") == "True" else ""
-    what = f"is being deleted: {said}" if said else f"is being deleted and waits for {names}"
-    reason = found.get("reason", "") or "Deleting"
-    return Finding(what, reason, since_, _ENDS_DELETION.get(reason, "what it owns is deleted"))
+    if finalizers and not any(_is_known_finalizer(finalizer) for finalizer in finalizers):
+        message = f"is being deleted and waits for {names}, which another program removes"
+        remedy = "Check the program that set it; remove the finalizer by hand if that program no longer runs"
+        return Finding(message, "ForeignFinalizer", since_, "it is removed", remedy, Weight.NEEDS_HELP)
+    reported = one_line(deleting.get("message", "")) if deleting.get("status") == "True" else ""
+    message = f"is being deleted: {reported}" if reported else f"is being deleted and waits for {names}"
+    reason = deleting.get("reason", "") or "Deleting"
+    return Finding(message, reason, since_, _ENDS_DELETION.get(reason, "its dependents are deleted"))
 
 
-def _is_ours(finalizer: str) -> bool:
-    """Whether a controller of Ironbell or of Cluster API removes it, or the API server itself."""
+def _is_known_finalizer(finalizer: str) -> bool:
+    """Return whether Ironbell, Cluster API or the API server removes the finalizer."""
     domain, slash, _ = finalizer.partition("/")
     return domain.endswith(_OUR_DOMAINS) or (not slash and "." not in domain)
 
 
 def _summary(obj: Object) -> Finding | None:
-    """The condition that sums the object up, if that is bad."""
-    found = conditions(obj)
-    blocked = found.get("ScalingUp", {})
+    """Report the object's summary condition, if it is bad."""
+    reported = conditions(obj)
+    blocked = reported.get("ScalingUp", {})
     if blocked.get("status") == "True" and any(sign in blocked.get("message", "") for sign in _CANNOT_CREATE):
         remedy = "Create what does not exist or correct the reference; correct what the API rejects"
         return replace(_of_condition(blocked, Weight.NEEDS_HELP), ends_when="Machines are created", remedy=remedy)
     weight = Weight.CONSEQUENCE if group_of(obj).endswith("cluster.x-k8s.io") else Weight.WAITING
-    if not found and "status" in obj and group_of(obj).startswith("infrastructure."):
+    if not reported and "status" in obj and group_of(obj).startswith("infrastructure."):
         return None
     for name in _SUMMARIES:
-        if name in found and found[name].get("status") != "True":
+        if name in reported and reported[name].get("status") != "True":
             # Machines have the message in Ready
-            message = found[name].get("message") or found.get("Ready", {}).get("message", "")
-            return _of_condition({**found[name], "message": message}, weight)
+            message = reported[name].get("message") or reported.get("Ready", {}).get("message", "")
+            return _of_condition({**reported[name], "message": message}, weight)
     for name in CHANGES:
-        if found.get(name, {}).get("status") == "True":
-            return _of_condition(found[name], weight)
+        if reported.get(name, {}).get("status") == "True":
+            return _of_condition(reported[name], weight)
     return None
 
 
-def _of_condition(found: Object, weight: Weight) -> Finding:
-    message, reason = one_line(found.get("message", "")), found.get("reason", "")
-    what = message or f"condition {found['type']} is {found['status']}" + (f" ({reason})" if reason else "")
-    wanted = "False" if found["type"] in GOOD_WHEN_FALSE else "True"
-    return Finding(what, reason, since(found), f"condition {found['type']} is {wanted}", weight=weight)
+def _of_condition(reported: Object, weight: Weight) -> Finding:
+    message, reason = one_line(reported.get("message", "")), reported.get("reason", "")
+    message = message or f"condition {reported['type']} is {reported['status']}" + (f" ({reason})" if reason else "")
+    desired = "False" if reported["type"] in GOOD_WHEN_FALSE else "True"
+    return Finding(message, reason, since(reported), f"condition {reported['type']} is {desired}", weight=weight)
 
 
 def _cluster(obj: Object, world: World, now: datetime) -> Finding | None:
     deletion = _deletion(obj)
     if deletion is not None:
         return deletion
-    shared = next((one for one in conditions(obj).values() if one.get("reason") == IN_USE), None)
+    shared = next((reported for reported in conditions(obj).values() if reported.get("reason") == IN_USE), None)
     if shared is not None:
-        what, _, remedy = one_line(shared.get("message", "")).partition(". ")
+        message, _, remedy = one_line(shared.get("message", "")).partition(". ")
         ends = "each Cluster has an endpoint of its own"
-        return Finding(what, IN_USE, since(shared), ends, remedy.rstrip("."), Weight.NEEDS_HELP)
+        return Finding(message, IN_USE, since(shared), ends, remedy.rstrip("."), Weight.NEEDS_HELP)
     initialized = condition(obj, "ControlPlaneInitialized").get("status") == "True"
     probe, topology = condition(obj, "RemoteConnectionProbe"), condition(obj, "TopologyReconciled")
     if initialized and probe.get("status") == "False":
         endpoint = obj.get("spec", {}).get("controlPlaneEndpoint") or {}
         where = f"{endpoint.get('host', '?')}:{endpoint.get('port', '?')}"
         return Finding(
-            f"its API at {where} does not answer",
+            f"its API server at {where} does not answer",
             probe.get("reason", ""),
             since(probe),
-            "the API answers again",
+            "the API server answers again",
             "Check that the control plane's servers run and that this address reaches them",
             Weight.NEEDS_HELP,
         )
     if topology.get("status") == "False":
         remedy = _TOPOLOGY_FAILED.get(topology.get("reason", ""), "")
-        found = _of_condition(topology, Weight.NEEDS_HELP if remedy else Weight.WAITING)
-        return replace(found, remedy=remedy)
+        reported = _of_condition(topology, Weight.NEEDS_HELP if remedy else Weight.WAITING)
+        return replace(reported, remedy=remedy)
     return _summary(obj)
 
 
 def _machine(obj: Object, world: World, now: datetime) -> Finding | None:
-    """A Machine; what its infrastructure, its bootstrap or its control plane reports follows from those."""
+    """Report a Machine. The conditions of its infrastructure, bootstrap and control plane follow from their objects."""
     deletion = _deletion(obj)
     if deletion is not None:
         return deletion
     node = condition(obj, "NodeReady")
     ref = (obj.get("status", {}).get("nodeRef") or {}).get("name", "")
     if ref and node.get("status") == "False":
-        what = f"its Node {ref} is not Ready: {one_line(node.get('message', '')) or node.get('reason', '')}"
+        message = f"its Node {ref} is not Ready: {one_line(node.get('message', '')) or node.get('reason', '')}"
         remedy = f"Check the kubelet and the network plugin on {ref}"
-        return Finding(what, node.get("reason", ""), since(node), "the Node is Ready", remedy, Weight.WAITING)
-    found = _summary(obj)
+        return Finding(message, node.get("reason", ""), since(node), "the Node is Ready", remedy, Weight.WAITING)
+    summary = _summary(obj)
     infrastructure = condition(obj, "InfrastructureReady").get("status")
-    if found is not None and infrastructure == "True" and not ref:
-        what = "its server runs, and no Node with its provider ID has joined the cluster"
+    if summary is not None and infrastructure == "True" and not ref:
+        message = "its server runs, but no Node with its provider ID has joined the cluster"
         since_ = since(condition(obj, "InfrastructureReady"))
-        remedy = "Check cloud-init's log on the server, and kubelet's provider-id"
-        return Finding(what, "WaitingForNode", since_, "its Node joins", remedy, Weight.WAITING)
-    return found
+        remedy = "Check cloud-init's log on the server, and the provider ID of its kubelet"
+        return Finding(message, "WaitingForNode", since_, "its Node joins", remedy, Weight.WAITING)
+    return summary
 
 
 _JUDGES: Final[dict[tuple[str, str], Callable[[Object, World, datetime], Finding | None]]] = {

@@ -1,4 +1,4 @@
-"""The values of an answer: which object blocks, why, since when, what ends it, and what a person can do."""
+"""The values of an answer: the object that blocks, the reason, since when, when it ends, and the remedy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Query:
 class Finding:
     """What blocks one object, as this object reports it."""
 
-    what: str
+    message: str
     reason: str = ""
     since: str = ""
     """RFC 3339; empty if unknown."""
@@ -77,7 +77,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who has a server."""
+    """The owner of a server."""
 
     kind: str
     namespace: str
@@ -90,11 +90,11 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
-    """The answer for one object. `chain` begins with that object and ends with the one that blocks it."""
+class Diagnosis:
+    """The diagnosis of one object. `chain` begins with that object and ends with the one that blocks it."""
 
     chain: tuple[Link, ...]
-    what: str
+    message: str
     is_good: bool = False
     reason: str = ""
     since: str = ""
@@ -102,13 +102,13 @@ class Why:
     remedy: str = ""
     needs_help: bool = False
     facts: tuple[str, ...] = ()
-    """What is worth knowing beside the cause, such as who owns a server."""
-    notes: tuple[str, ...] = ()
-    """What is worth knowing whatever blocks it, such as how a server is known."""
+    """Facts beside the cause, such as the owner of a server."""
+    remarks: tuple[str, ...] = ()
+    """Remarks that are independent of the cause, such as how a server is identified."""
     left_out: tuple[str, ...] = ()
-    """What was not read; the cause may lie there."""
+    """Sentences about objects that were not read and may be the cause."""
     owner: Owner | None = None
-    """Who has the object in question, if that is a server and somebody has it."""
+    """The owner of the object in question, if that is a server with an owner."""
 
     @property
     def object(self) -> Link:
@@ -122,20 +122,20 @@ class Why:
 
     def plain(self) -> dict[str, Any]:
         """The answer as values for JSON."""
-        asked = {name: value for name, value in asdict(self.object).items() if name not in _OF_CAUSE}
+        root = {name: value for name, value in asdict(self.object).items() if name not in _OF_CAUSE}
         return {
-            **asked,
+            **root,
             "isGood": self.is_good,
             "needsHelp": self.needs_help,
             "reason": self.reason,
-            "message": self.what,
+            "message": self.message,
             "time": self.since,
             "endsWhen": self.ends_when,
             "remedy": self.remedy,
             "chain": [asdict(link) for link in self.chain],
             "owner": None if self.owner is None else asdict(self.owner),
             "facts": list(self.facts),
-            "notes": list(self.notes),
+            "notes": list(self.remarks),
             "leftOut": list(self.left_out),
         }
 

@@ -1,4 +1,4 @@
-"""Reads an object and what it depends on through the client interface."""
+"""Read an object and its dependencies through the client interface."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ironbell.api.client import Forbidden, ListOptions, NotFound, Selector
 from ironbell.api.kind import Collection
 from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
-from ironbell.operations.why.depends import asked_about, dependencies, queries
+from ironbell.operations.why.depends import as_root, dependencies, queries
 from ironbell.operations.why.model import Object, Query, Ref
 from ironbell.operations.why.world import World, ref_of
 
 MOST_OBJECTS: Final = 80
-"""Objects read for one answer; what lies deeper than these is left out."""
+"""Objects read for one answer; more distant ones are left out."""
 
 
 async def read_world(api: HttpApi, root: Object, discovered: Discovered | None = None) -> World:
-    """The object and what may block it. Missing objects are recorded as such, and so is what may not be read."""
+    """Read the object and what may block it, recording missing objects and forbidden ones."""
     reader = _Reader(api, discovered or Discovered(api))
     reader.world.put(ref_of(root), root)
-    await reader.follow(asked_about(ref_of(root)))
+    await reader.follow(as_root(ref_of(root)))
     return reader.world
 
 
@@ -34,7 +34,7 @@ class _Reader:
         self._followed: set[Ref] = set()
 
     async def follow(self, root: Ref) -> None:
-        """Breadth first, so that a limit cuts what is farthest."""
+        """Follow dependencies breadth first, so that the limit cuts the most distant objects."""
         frontier = [root]
         while frontier:
             following: list[Ref] = []
@@ -56,8 +56,8 @@ class _Reader:
         if not self.world.knows(ref):
             try:
                 where = await self._discovered.collection(ref.group, ref.kind)
-                found = msgspec.json.decode(await self._api.get(where, ref.namespace, ref.name))
-                self.world.put(ref, {"kind": ref.kind, "apiVersion": where.api_version, **found})
+                obj = msgspec.json.decode(await self._api.get(where, ref.namespace, ref.name))
+                self.world.put(ref, {"kind": ref.kind, "apiVersion": where.api_version, **obj})
             except NoSuchKindError:
                 self.world.absent_kinds.add((ref.group, ref.kind))
                 self.world.put(ref, None)
@@ -83,16 +83,16 @@ class _Reader:
             if isinstance(error, Forbidden):
                 self._leave_out(f"Not read: {where.plural} of namespace {query.namespace} ({error.message}).")
             return
-        found = [msgspec.json.decode(item) for item in page.items]
-        named = [{"kind": query.kind, "apiVersion": where.api_version, "status": {}, **one} for one in found]
-        self.world.lists[query] = tuple(sorted(named, key=lambda one: str(one["metadata"]["name"])))
+        decoded = [msgspec.json.decode(item) for item in page.items]
+        named = [{"kind": query.kind, "apiVersion": where.api_version, "status": {}, **obj} for obj in decoded]
+        self.world.lists[query] = tuple(sorted(named, key=lambda obj: str(obj["metadata"]["name"])))
         if query.kind != core.EVENT.kind:
-            for one in named:
-                self.world.put(ref_of(one), one)
+            for obj in named:
+                self.world.put(ref_of(obj), obj)
 
-    def _leave_out(self, what: str) -> None:
-        if what not in self.world.left_out:
-            self.world.left_out.append(what)
+    def _leave_out(self, message: str) -> None:
+        if message not in self.world.left_out:
+            self.world.left_out.append(message)
 
     async def _where(self, query: Query) -> Collection:
         return await self._discovered.collection(query.group, query.kind)

@@ -1,4 +1,4 @@
-"""What an object depends on, along its references, nearest first: all of it, whether it blocks or not."""
+"""Related objects: all dependencies of an object along its references, nearest first, whether they block or not."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ MACHINES_SHOWN = 2
 
 
 async def related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[Object]:
-    """What an object depends on, nearest first."""
+    """Dependencies of an object, nearest first."""
     namespace, spec = obj["metadata"].get("namespace", ""), obj.get("spec", {})
     if kind.group.endswith("cluster.x-k8s.io"):
         if obj["kind"] == TINKERBELL_MACHINE.kind:
             async for server in of_machine(api, obj):
                 yield server
-        async for one in _of_cluster(api, obj):
-            yield one
-            if one["kind"] == TINKERBELL_MACHINE.kind and "spec" in one:
-                async for server in of_machine(api, one):
+        async for below in _of_cluster(api, obj):
+            yield below
+            if below["kind"] == TINKERBELL_MACHINE.kind and "spec" in below:
+                async for server in of_machine(api, below):
                     yield server
     elif kind is WORKFLOW:
         if not obj.get("status", {}).get("tasks") and spec.get("templateRef"):
-            yield await _one(api, TEMPLATE, namespace, spec["templateRef"])
+            yield await _get_or_missing(api, TEMPLATE, namespace, spec["templateRef"])
         for job in sorted(obj.get("status", {}).get("bootOptions", {}).get("jobs", {})):
-            yield (one := await _one(api, JOB, namespace, job))
-            async for task in related(api, JOB, one):
+            yield (job_object := await _get_or_missing(api, JOB, namespace, job))
+            async for task in related(api, JOB, job_object):
                 yield task
         if spec.get("hardwareRef"):
-            yield (hardware := await _one(api, HARDWARE, namespace, spec["hardwareRef"]))
+            yield (hardware := await _get_or_missing(api, HARDWARE, namespace, spec["hardwareRef"]))
             async for bmc in related(api, HARDWARE, hardware):
                 yield bmc
     elif kind is HARDWARE and spec.get("bmcRef"):
-        yield await _one(api, MACHINE, namespace, spec["bmcRef"]["name"])
+        yield await _get_or_missing(api, MACHINE, namespace, spec["bmcRef"]["name"])
     elif kind is JOB:
         tasks = await list_objects(api, TASK, namespace, labels=f"owner-name={obj['metadata']['name']}")
         unfinished = [t for t in tasks if not any(c["status"] == "True" for c in t["status"].get("conditions", []))]
@@ -67,7 +67,7 @@ async def related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[O
             yield task
 
 
-async def _one(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> Object:
+async def _get_or_missing(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> Object:
     return await find_object(api, kind, namespace, name) or missing(kind.kind, namespace, name)
 
 
@@ -78,7 +78,7 @@ async def list_objects(api: HttpApi, kind: Kind[Any], namespace: str, *, labels:
 
 
 async def _of_cluster(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
-    """What explains why an object waits; what is referred to and not there is among it, with a state that says so."""
+    """Objects that explain why an object waits; a missing one is among them, with a state that reports it."""
     discovered, meta = Discovered(api), obj["metadata"]
     spec, namespace = obj.get("spec", {}), meta.get("namespace", "")
     kind = obj["kind"]
@@ -100,7 +100,7 @@ async def _of_cluster(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
 
 
 def cluster_name(obj: Object) -> str:
-    """The Cluster that an object says it belongs to; empty if it says none."""
+    """The Cluster that an object names as its own; empty if it names none."""
     meta = obj["metadata"]
     owner = (o["name"] for o in meta.get("ownerReferences", []) if o.get("kind") == CLUSTER.kind)
     labelled = meta.get("labels", {}).get(LABEL_CLUSTER_NAME)
@@ -108,37 +108,42 @@ def cluster_name(obj: Object) -> str:
 
 
 def references(obj: Object) -> list[Object]:
-    """What a Cluster or a Machine refers to; the templates of others explain nothing."""
+    """References of a Cluster or a Machine; templates of others explain nothing."""
     spec = obj.get("spec", {})
     if obj["kind"] == CLUSTER.kind:
-        found = [spec.get("infrastructureRef", {}), spec.get("controlPlaneRef", {})]
-        return [reference for reference in found if reference.get("name")]
+        candidates = [spec.get("infrastructureRef", {}), spec.get("controlPlaneRef", {})]
+        return [reference for reference in candidates if reference.get("name")]
     return part_references(obj) if obj["kind"] == "Machine" else []
 
 
 def waiting_below(snapshot: Snapshot, obj: Object) -> list[Object]:
-    """What an object has made and is not done: sets of workers that are not settled, and the first Machines."""
+    """Dependents of an object that are not settled: sets of workers, and the first Machines."""
     if obj["kind"] == "Machine":
         return []
-    scaled = [found for found in (*snapshot.deployments, *snapshot.pools, *snapshot.sets) if _is_below(found, obj)]
-    owners = {obj["metadata"].get("uid"), *(found["metadata"].get("uid") for found in snapshot.sets if found in scaled)}
+    scaled = [
+        workers for workers in (*snapshot.deployments, *snapshot.pools, *snapshot.sets) if _is_below(workers, obj)
+    ]
+    owners = {
+        obj["metadata"].get("uid"),
+        *(workers["metadata"].get("uid") for workers in snapshot.sets if workers in scaled),
+    }
     machines = [
         machine
         for machine in snapshot.machines
         if not standing(machine).is_good and (obj["kind"] == CLUSTER.kind or owners & _owner_ids(machine))
     ]
-    return [found for found in scaled if not is_settled(found)] + machines[:MACHINES_SHOWN]
+    return [workers for workers in scaled if not is_settled(workers)] + machines[:MACHINES_SHOWN]
 
 
 def missing(kind: str, namespace: str, name: str) -> Object:
-    """Stands for an object that is not there."""
+    """A placeholder for an object that does not exist."""
     return {"kind": kind, "metadata": {"namespace": namespace, "name": name}, "status": {"state": "does not exist"}}
 
 
-def _is_below(found: Object, obj: Object) -> bool:
+def _is_below(below: Object, obj: Object) -> bool:
     if obj["kind"] == CLUSTER.kind:
-        return bool(found["kind"] != "MachineSet")  # its MachineDeployment says the same
-    return obj["metadata"].get("uid") in _owner_ids(found)
+        return bool(below["kind"] != "MachineSet")  # its MachineDeployment reports the same
+    return obj["metadata"].get("uid") in _owner_ids(below)
 
 
 def _owner_ids(obj: Object) -> set[Any]:
@@ -146,5 +151,5 @@ def _owner_ids(obj: Object) -> set[Any]:
 
 
 async def _referenced(discovered: Discovered, namespace: str, reference: Object) -> Object:
-    found, kind = await referenced(discovered, namespace, reference), reference.get("kind", "")
-    return missing(kind, namespace, reference["name"]) if found is None else {"kind": kind, **found}
+    referred, kind = await referenced(discovered, namespace, reference), reference.get("kind", "")
+    return missing(kind, namespace, reference["name"]) if referred is None else {"kind": kind, **referred}

@@ -1,4 +1,4 @@
-"""What blocks a server: its TinkerbellMachine, its Hardware, its BMC. Pure."""
+"""Findings about servers: TinkerbellMachine, Hardware and BMC. Pure."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from ironbell.provisioner.node_images import IMAGE_REASONS
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
 _HELD_FIRST: Final = re.compile(r"fits: \d+: it is held")
-"""In a shortage of servers, holds are the commonest reason."""
+"""Part of a message about missing servers which means that holds are the commonest objection."""
 _UNKNOWN: Final = Advice("it is Ready")
 
 
 def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | None:
-    """A Machine of a cluster, on a server."""
+    """Report a TinkerbellMachine."""
     failure = _bootstrap_failure(obj, world)
     if failure is not None and not is_deleting(obj):
         return failure
@@ -48,57 +48,60 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
         powered = condition(obj, POWERED_ON)
         if powered.get("status") != "False" or is_deleting(obj):
             return None
-        what = powered.get("message") or f"server {obj.get('spec', {}).get('hardwareName', '')} is switched off"
-        remedy = "Switch it on, through its BMC or by hand"
-        return Finding(what, "PoweredOff", since(powered), "it is on", remedy, Weight.NEEDS_HELP)
-    reason, message = ready.get("reason", ""), ready.get("message", "")
+        message = powered.get("message") or f"server {obj.get('spec', {}).get('hardwareName', '')} is powered off"
+        remedy = "Power it on, through its BMC or by hand"
+        return Finding(message, "PoweredOff", since(powered), "it is powered on", remedy, Weight.NEEDS_HELP)
+    reason = ready.get("reason", "")
     if not reason:
         return Finding(
-            "was not reconciled yet", "", obj["metadata"].get("creationTimestamp", ""), "its controller has read it"
+            "has not been reconciled yet",
+            "",
+            obj["metadata"].get("creationTimestamp", ""),
+            "its controller has read it",
         )
     advice, weight = OF_TINKERBELL_MACHINE.get(reason, _UNKNOWN), weight_of(reason)
     server = obj.get("spec", {}).get("hardwareName", "")
-    what, remedy = message or reason, advice.remedy
+    message, remedy = ready.get("message", "") or reason, advice.remedy
     if reason in IMAGE_REASONS:
-        what, _, remedy = what.partition(". ")
-    elif reason == "WaitingForHardware" and " does not answer" in what:
+        message, _, remedy = message.partition(". ")
+    elif reason == "WaitingForHardware" and " does not answer" in message:
         remedy = "Correct what keeps the BMC from answering, add Hardware, or release a server"
-    elif reason == "WaitingForHardware" and _HELD_FIRST.search(what):
+    elif reason == "WaitingForHardware" and _HELD_FIRST.search(message):
         remedy = f"Remove annotation {HELD} from a server that may be used, add Hardware, or release a server"
-    elif reason == "WaitingForHardware" and CLAIMS_FROM in what:
+    elif reason == "WaitingForHardware" and CLAIMS_FROM in message:
         own = obj["metadata"].get("namespace", "")
         named = f'Add "{own}" to annotation {CLAIMS_FROM} of the Namespace of the servers'
         remedy = f"{named}, add Hardware, or release a server"
-    if weight is Weight.WAITING and server and server not in what:
-        what = f"{what.rstrip('.')} (on server {server})"
-    return Finding(what, reason, since(ready), advice.ends_when, remedy.rstrip("."), weight)
+    if weight is Weight.WAITING and server and server not in message:
+        message = f"{message.rstrip('.')} (on server {server})"
+    return Finding(message, reason, since(ready), advice.ends_when, remedy.rstrip("."), weight)
 
 
 def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
-    """A server by itself: its record, a hold, its deletion."""
+    """Report a server's own state: its validity, a hold, its deletion."""
     if is_deleting(obj):
         return _deletion(obj)
     error, held = annotation(obj, ERROR), annotation(obj, HELD)
     if obj.get("status", {}).get("state") == HardwareState.ERROR:
-        remedy = "Correct the fields that are named; the Hardware is checked again at once"
+        remedy = "Correct the named fields; the Hardware is checked again immediately"
         if SHARED in error:
             remedy = "Correct the value in the Hardware that is wrong, or delete that Hardware"
-        what = f"cannot be used: {error or 'its status.state is Error'}"
-        return Finding(what, "HardwareError", "", "the record is valid", remedy, Weight.NEEDS_HELP)
+        message = f"cannot be used: {error or 'its status.state is Error'}"
+        return Finding(message, "HardwareError", "", "the Hardware is valid", remedy, Weight.NEEDS_HELP)
     if is_held(obj):
-        what = f"is held, so nothing may claim, install or wipe it: {held or 'no reason was recorded'}"
+        message = f"is held, so nothing may claim, install or wipe it: {held or 'no reason was recorded'}"
         remedy = f"Remove annotation {HELD} once the server may be used"
-        return Finding(what, "HardwareHeld", "", "the hold is removed", remedy, Weight.NEEDS_HELP)
+        return Finding(message, "HardwareHeld", "", "the hold is removed", remedy, Weight.NEEDS_HELP)
     return _complete_wipe(obj) or addresses.hardware(obj)
 
 
 def _deletion(obj: Object) -> Finding | None:
-    """What the deletion of a Hardware waits for: its wipe, its owner, its hold; None if for finalizers alone."""
+    """Report what the deletion of a Hardware waits for: its wipe, owner or hold; None if only for finalizers."""
     owner, time = owner_of(obj), obj["metadata"]["deletionTimestamp"]
     waits, ends, remedies = [], [], []
     if _due(obj) is not None:
         waits.append("a complete wipe of its disks is due")
-        ends.append("that is done")
+        ends.append("the wipe has completed")
         if not obj.get("spec", {}).get("bmcRef"):
             remedies.append("boot the server, which has no BMC, over the network")
     elif owner:
@@ -111,64 +114,68 @@ def _deletion(obj: Object) -> Finding | None:
         remedies.append(f"remove annotation {HELD}")
     if not waits:
         return None
-    what, remedy = f"is being deleted and waits: {', and '.join(waits)}", " and ".join(remedies)
+    message, remedy = f"is being deleted and waits: {', and '.join(waits)}", " and ".join(remedies)
     weight = Weight.NEEDS_HELP if remedies else Weight.WAITING
-    return Finding(what, "Deleting", time, " and ".join(ends), f"{remedy[:1].upper()}{remedy[1:]}", weight)
+    return Finding(message, "Deleting", time, " and ".join(ends), f"{remedy[:1].upper()}{remedy[1:]}", weight)
 
 
 def _complete_wipe(obj: Object) -> Finding | None:
-    """A complete wipe that was deferred and is carried out now."""
+    """Report a complete wipe that was deferred and runs now."""
     due = _due(obj)
     if due is None or not due.ended:
         return None
     server = HARDWARE.convert(obj)
     if wrong := unknown_kept_disks(server, kept_disks_after_release(server, due)):
-        what = f"is not wiped, although a complete wipe is due: {wrong}"
+        message = f"is not wiped, although a complete wipe is due: {wrong}"
         remedy = f"Correct annotation {KEEP_DISKS}; where the Machine named the disk, correct {WIPE_DUE}"
-        return Finding(what, "KeepDisksUnknown", due.ended_at, "the annotation is corrected", remedy, Weight.NEEDS_HELP)
-    what = f"is being wiped completely before anybody may claim it: {due.ended}"
+        return Finding(
+            message, "KeepDisksUnknown", due.ended_at, "the annotation is corrected", remedy, Weight.NEEDS_HELP
+        )
+    message = f"is being wiped completely before it can be claimed: {due.ended}"
     if obj.get("spec", {}).get("bmcRef"):
-        return Finding(what, "Wiping", due.ended_at, "a complete wipe is proven")
+        return Finding(message, "Wiping", due.ended_at, "a complete wipe is proven")
     remedy = "Boot the server over the network; it has no BMC"
-    return Finding(what, "Wiping", due.ended_at, "a complete wipe is proven", remedy, Weight.NEEDS_HELP)
+    return Finding(message, "Wiping", due.ended_at, "a complete wipe is proven", remedy, Weight.NEEDS_HELP)
 
 
 def _due(obj: Object) -> WipeDue | None:
-    """The complete wipe that is due on a server that no machine has."""
+    """The complete wipe that is due on a server without an owner."""
     return reservation_of(HARDWARE.convert(obj)) if WIPE_DUE in (obj["metadata"].get("annotations") or {}) else None
 
 
 def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:
-    """A BMC: whether it can be reached and logged in to."""
-    found = condition(obj, MachineConditionType.CONTACTABLE)
-    if not found:
-        return Finding("was not contacted yet", "NotAsked", "", "the BMC was asked once")
-    if found.get("status") == "True":
+    """Report a BMC that cannot be reached, or that rejects the login."""
+    contactable = condition(obj, MachineConditionType.CONTACTABLE)
+    if not contactable:
+        return Finding("has not been contacted yet", "NotAsked", "", "the BMC has been queried once")
+    if contactable.get("status") == "True":
         return None
-    trouble, message = split_trouble(found.get("message", ""))
+    problem, cause = split_problem(contactable.get("message", ""))
     connection = obj.get("spec", {}).get("connection", {})
     secret = connection.get("authSecretRef") or {}
-    advice = OF_BMC.get(trouble, OF_BMC[BmcProblem.UNREACHABLE])
+    advice = OF_BMC.get(problem, OF_BMC[BmcProblem.UNREACHABLE])
     remedy = advice.remedy.format(secret=f"{secret.get('namespace', '')}/{secret.get('name', '')}")
-    if trouble == BmcProblem.ADDRESS:
-        message, remedy = cause_and_remedy(BMC_MACHINE.convert(obj))
-    what = f"cannot be used: {message or 'the BMC does not answer'}"
-    return Finding(what, trouble or "NotContactable", since(found), advice.ends_when, remedy, Weight.NEEDS_HELP)
+    if problem == BmcProblem.ADDRESS:
+        cause, remedy = cause_and_remedy(BMC_MACHINE.convert(obj))
+    message = f"cannot be used: {cause or 'the BMC does not answer'}"
+    return Finding(
+        message, problem or "NotContactable", since(contactable), advice.ends_when, remedy, Weight.NEEDS_HELP
+    )
 
 
 def facts(obj: Object) -> tuple[str, ...]:
-    """What is worth knowing about a Hardware beside what blocks it."""
+    """Facts about a Hardware beside what blocks it."""
     owner, due = owner_of(obj), _due(obj)
     if due is not None:
-        who = "before anybody else may claim it" if not due.ended else "before anybody may claim it"
-        return (f"Reserved for {due} since {_in_seconds(due.since)}.", f"A complete wipe of its disks is due {who}.")
+        limit = "before another owner can claim it" if not due.ended else "before it can be claimed"
+        return (f"Reserved for {due} since {_in_seconds(due.since)}.", f"A complete wipe of its disks is due {limit}.")
     if not owner:
-        return ("Nothing has claimed it.",)
+        return ("It is not claimed.",)
     return (f"In use by {owner}" + (f", claimed for it since {owner.time}." if owner.time else "."),)
 
 
 def _in_seconds(time: str) -> str:
-    """A stored time without its fraction, which nobody needs to read; what is no time stays."""
+    """A stored time without its fraction; text that is not a time stays unchanged."""
     try:
         return rfc3339(parse_rfc3339(time)) if time else ""
     except ValueError:
@@ -176,12 +183,12 @@ def _in_seconds(time: str) -> str:
 
 
 def is_held(obj: Object) -> bool:
-    """Whether a Hardware is held; an empty reason holds as well."""
+    """Return whether a Hardware is held, with or without a reason."""
     return HELD in (obj["metadata"].get("annotations") or {})
 
 
 def owner_of(obj: Object) -> Owner | None:
-    """Who has a Hardware; None if nobody has."""
+    """The owner of a Hardware, or None."""
     claim = claim_of(HARDWARE.convert(obj))
     if claim is None:
         return None
@@ -189,8 +196,8 @@ def owner_of(obj: Object) -> Owner | None:
     return Owner(kind, claim.namespace, claim.name, _in_seconds(annotation(obj, CLAIMED_SINCE)))
 
 
-def split_trouble(message: str) -> tuple[str, str]:
-    """The reason that begins a BMC's message, and the message without reason and remedy."""
+def split_problem(message: str) -> tuple[str, str]:
+    """Split a BMC's message into its reason, if it begins with one, and the text without reason and remedy."""
     reason, colon, rest = message.partition(": ")
     if not colon or reason not in set(BmcProblem):
         return "", message
@@ -203,34 +210,35 @@ def power(obj: Object) -> str:
 
 
 def _bootstrap_failure(obj: Object, world: World) -> Finding | None:
-    """What the installed system reported as its failure: a condition, or before that the event on its server."""
+    """Report the failure of the installed system: from a condition or, before that exists, from an Event of its
+    server."""
     ends, remedy = (
         "the Machine is replaced, or the failure is corrected",
         "Correct the cause, then delete the Machine; its owner creates another",
     )
     for name in _BOOTSTRAP:
-        found = condition(obj, name)
-        if found.get("status") == "False":
-            what = f"its installed system failed: {found.get('message') or 'no reason was reported'}"
-            return Finding(what, found.get("reason", ""), since(found), ends, remedy, Weight.NEEDS_HELP)
-    told = annotation(obj, bootstrap_failure.ANNOTATION)
+        reported = condition(obj, name)
+        if reported.get("status") == "False":
+            message = f"its installed system failed: {reported.get('message') or 'no reason was reported'}"
+            return Finding(message, reported.get("reason", ""), since(reported), ends, remedy, Weight.NEEDS_HELP)
+    failure = annotation(obj, bootstrap_failure.ANNOTATION)
     server = hardware_of(obj)
     event = None
     if server is not None and condition(obj, "Ready").get("reason") == "Booting":
-        found_server = world.get(server)
-        if found_server is not None:
-            event = _failure_event(found_server, world)
-    if not told and event is None:
+        hardware_ = world.get(server)
+        if hardware_ is not None:
+            event = _failure_event(hardware_, world)
+    if not failure and event is None:
         return None
-    told = told or str((event or {}).get("message", ""))
+    failure = failure or str((event or {}).get("message", ""))
     time = str((event or {}).get("lastTimestamp") or "")
     where = f" of server {server.name}" if server is not None else ""
-    what = f"the installed system{where} failed: {told}"
-    return Finding(what, "BootstrapFailed", time, ends, remedy, Weight.NEEDS_HELP)
+    message = f"the installed system{where} failed: {failure}"
+    return Finding(message, "BootstrapFailed", time, ends, remedy, Weight.NEEDS_HELP)
 
 
 def _failure_event(server: Object, world: World) -> Object | None:
-    """The latest report of the present owner's system, if that was a failure."""
+    """The latest report of the current owner's system, if it is a failure."""
     stages = {BootStage.INSTALLED.value, BootStage.INSTALLED_WITH_ERRORS.value}
     claimed = annotation(server, CLAIMED_SINCE)
     reports = [

@@ -1,7 +1,7 @@
-"""An answer for people: one line with cause and remedy, the chain that leads there, and what is stored of an object.
+"""Answers as text: one line with cause and remedy, the chain that leads there, and the stored state of an object.
 
-Nothing here asks a process: whoever can read the objects gets the same answer, also after a restart, and from a copy.
-Pure.
+Nothing here queries a process: every user who can read the objects gets the same answer, also after a restart or from
+a copy. Pure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ironbell.contract.servers.claim import HELD, INSTALLED_SYSTEM_UP
 from ironbell.contract.servers.directory import ERROR
 from ironbell.operations.why.findings import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.operations.why.findings import one_line
-from ironbell.operations.why.model import Link, Object, Why
+from ironbell.operations.why.model import Diagnosis, Link, Object
 from ironbell.operations.why.world import group_of, since
 from ironbell.provisioner.deletion import DELETION_WAITS_FOR
 
@@ -31,11 +31,11 @@ GOOD_WHEN_FALSE = {"Failed", "BootJobFailed", "BootJobSetupFailed"} | OF_CLUSTER
 EVENTS_SHOWN = 5
 
 
-def first_line(answer: Why, now: datetime) -> str:
-    """What blocks, since when, what ends it, and what a person can do."""
+def first_line(answer: Diagnosis, now: datetime) -> str:
+    """The cause, its age, when it ends, and the remedy, in one line."""
     age = _age(answer.since, now)
-    what = f"{answer.blocking.title}: {answer.what}".rstrip(". ")
-    parts = [f"{what} (for {age})." if age and not answer.is_good else f"{what}."]
+    message = f"{answer.blocking.title}: {answer.message}".rstrip(". ")
+    parts = [f"{message} (for {age})." if age and not answer.is_good else f"{message}."]
     if answer.ends_when:
         parts.append(f"This ends when {answer.ends_when}.")
     if answer.remedy:
@@ -43,7 +43,7 @@ def first_line(answer: Why, now: datetime) -> str:
     return " ".join(" ".join(part.split()) for part in parts)
 
 
-def lines(answer: Why, now: datetime) -> list[str]:
+def lines(answer: Diagnosis, now: datetime) -> list[str]:
     """The first line, and the chain from the object in question to the one that blocks it."""
     facts = [fact for fact in answer.facts if not answer.is_good]
     chain = (
@@ -51,11 +51,11 @@ def lines(answer: Why, now: datetime) -> list[str]:
         if len(answer.chain) > 1 or answer.reason
         else []
     )
-    return [first_line(answer, now), *facts, *answer.notes, *answer.left_out, *chain]
+    return [first_line(answer, now), *facts, *answer.remarks, *answer.left_out, *chain]
 
 
 def _age(time: str, now: datetime) -> str:
-    """How long ago a time was; empty if it is unknown."""
+    """The spoken age of a time; empty if it is unknown."""
     try:
         return spoken_duration(int((now - parse_rfc3339(time)).total_seconds())) if time else ""
     except ValueError:
@@ -70,17 +70,17 @@ def _link(link: Link, depth: int, now: datetime) -> str:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One object's part of the answer."""
+    """The stored state of one object, for `--wide` answers."""
 
     about: str
     state: str
     lines: tuple[str, ...] = ()
     events: tuple[str, ...] = field(default=())
     values: Object = field(default_factory=dict)
-    """The same as values, for JSON."""
+    """The same content for JSON."""
 
     def plain(self) -> Object:
-        """Kind, group, namespace, name and state, what is not good of its conditions, and its events."""
+        """Kind, group, namespace, name and state, the conditions that are not good, and the events."""
         return self.values
 
     def text(self) -> str:
@@ -116,14 +116,14 @@ def _values(obj: Object, events: Sequence[Object]) -> Object:
         "state": _state(obj),
         "conditions": [
             {
-                "type": found["type"],
-                "status": found["status"],
-                "reason": found.get("reason", ""),
-                "message": found.get("message", ""),
-                "time": since(found),
+                "type": condition["type"],
+                "status": condition["status"],
+                "reason": condition.get("reason", ""),
+                "message": condition.get("message", ""),
+                "time": since(condition),
             }
-            for found in obj.get("status", {}).get("conditions", [])
-            if _is_bad(found)
+            for condition in obj.get("status", {}).get("conditions", [])
+            if _is_bad(condition)
         ],
         "events": [
             {
@@ -182,8 +182,8 @@ def _workflow(obj: Object) -> list[str]:
     for number, action in enumerate(actions, 1):
         state = action.get("state", "")
         if state in {"RUNNING", "FAILED", "TIMEOUT"}:
-            said = f": {action['message']}" if action.get("message") else ""
-            lines.append(f"action {number} of {len(actions)}, {action.get('name')}, is {state}{said}")
+            message = f": {action['message']}" if action.get("message") else ""
+            lines.append(f"action {number} of {len(actions)}, {action.get('name')}, is {state}{message}")
     current = status.get("currentState", {})
     if not lines and current.get("actionName") and status.get("state") not in TERMINAL:
         lines.append(f"next action: {current['actionName']} ({current.get('state')}), agent {status.get('agentID')}")
@@ -195,10 +195,10 @@ def _conditions(obj: Object) -> list[str]:
     for condition in obj.get("status", {}).get("conditions", []):
         kind, status = condition["type"], condition["status"]
         if _is_bad(condition):
-            why = ": ".join(
+            cause = ": ".join(
                 part for part in (condition.get("reason", ""), one_line(condition.get("message", ""))) if part
             )
-            lines.append(f"{kind} is {status}" + (f": {why}" if why else ""))
+            lines.append(f"{kind} is {status}" + (f": {cause}" if cause else ""))
     return lines
 
 
@@ -207,7 +207,7 @@ def _is_bad(condition: Object) -> bool:
     return condition["status"] in (wrong, "Unknown")
 
 
-_TOLD = (
+_LABELLED_ANNOTATIONS = (
     (ERROR, "error"),
     (ANNOTATION_DISABLED, "disabled"),
     (HELD, "held"),
@@ -216,17 +216,17 @@ _TOLD = (
 
 
 def _annotations(obj: Object) -> list[str]:
-    found = obj["metadata"].get("annotations", {})
+    annotations = obj["metadata"].get("annotations", {})
     lines = []
-    if PROGRESS in found:
-        lines.append(_progress(found[PROGRESS]))
-    for name, label in _TOLD:
-        if name in found:
-            lines.append(f"{label}: {found[name]}")
-    if ANNOTATION_PIVOT_PAUSED in found:
-        lines.append("paused for a pivot that is under way: `ironbell pivot` goes on with it, --abort takes it back")
-    if INSTALLED_SYSTEM_UP in found:
-        lines.append(f"installed system reported that it is up at {found[INSTALLED_SYSTEM_UP]}")
+    if PROGRESS in annotations:
+        lines.append(_progress(annotations[PROGRESS]))
+    for name, label in _LABELLED_ANNOTATIONS:
+        if name in annotations:
+            lines.append(f"{label}: {annotations[name]}")
+    if ANNOTATION_PIVOT_PAUSED in annotations:
+        lines.append("paused for a pivot that is under way: `ironbell pivot` continues it, --abort undoes it")
+    if INSTALLED_SYSTEM_UP in annotations:
+        lines.append(f"the installed system reported at {annotations[INSTALLED_SYSTEM_UP]} that it is up")
     return [line for line in lines if line]
 
 
@@ -246,7 +246,7 @@ def _latest(events: Sequence[Object]) -> list[Object]:
 
 
 def _moment(event: Object) -> tuple[str, int]:
-    """Times are whole seconds; the version tells the order within one."""
+    """Sort key: times are whole seconds, and the version orders events within a second."""
     version = str(event["metadata"].get("resourceVersion", ""))
     return event.get("lastTimestamp") or "", int(version) if version.isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""What blocks an installation: its Workflow, its Template, and the Jobs and Tasks of its BMC. Pure."""
+"""Findings about an installation: its Workflow, its Template, and the Jobs and Tasks of its BMC. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironbell.contract.servers.directory import ERROR
 from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW, SILENT_AFTER_S, Advice
 from ironbell.operations.why.model import Finding, Object
-from ironbell.operations.why.servers import split_trouble
+from ironbell.operations.why.servers import split_problem
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
 from ironbell.services.workflow.report import UPSTREAMS_MESSAGE
 
@@ -27,65 +27,67 @@ _UNKNOWN: Final = Advice("it succeeds", weight=Weight.WAITING)
 
 
 def workflow(obj: Object, world: World, now: datetime) -> Finding | None:
-    """A Workflow."""
-    status, found = obj.get("status", {}), condition(obj, "Succeeded")
-    state, reason = status.get("state", ""), found.get("reason", "")
+    """Report what a Workflow waits for, or why it failed."""
+    status, succeeded = obj.get("status", {}), condition(obj, "Succeeded")
+    state, reason = status.get("state", ""), succeeded.get("reason", "")
     if state in _FAILED:
-        return _failed(obj, found)
+        return _failed(obj, succeeded)
     if state == WorkflowState.SUCCESS or is_deleting(obj):
         return None
-    if not found:
-        return Finding("was not reconciled yet", "", obj["metadata"].get("creationTimestamp", ""), "it is prepared")
-    advice, what = OF_WORKFLOW.get(reason, _UNKNOWN), found.get("message", "") or reason
+    if not succeeded:
+        return Finding(
+            "has not been reconciled yet", "", obj["metadata"].get("creationTimestamp", ""), "it is prepared"
+        )
+    advice, message = OF_WORKFLOW.get(reason, _UNKNOWN), succeeded.get("message", "") or reason
     if reason == Reason.ACTIONS_RUNNING:
-        what = _running(obj) or what
-    if reason == Reason.AGENT_NOT_SEEN and _seconds(since(found), now) >= SILENT_AFTER_S:
+        message = _running(obj) or message
+    if reason == Reason.AGENT_NOT_SEEN and _seconds(since(succeeded), now) >= SILENT_AFTER_S:
         advice = Advice(advice.ends_when, FAILED_WORKFLOW[Reason.AGENT_NEVER_CAME])
-    return Finding(what, reason, since(found), advice.ends_when, advice.remedy, advice.weight)
+    return Finding(message, reason, since(succeeded), advice.ends_when, advice.remedy, advice.weight)
 
 
 def template(obj: Object, world: World, now: datetime) -> Finding | None:
-    """A Template that cannot be rendered."""
+    """Report a Template that cannot be rendered."""
     error = annotation(obj, ERROR)
     if obj.get("status", {}).get("state") != "Error" and not error:
         return None
-    what = f"cannot be used: {error or 'its status.state is Error'}"
-    return Finding(what, "TemplateError", "", "the Template is valid", "Correct its spec.data", Weight.NEEDS_HELP)
+    message = f"cannot be used: {error or 'its status.state is Error'}"
+    return Finding(message, "TemplateError", "", "the Template is valid", "Correct its spec.data", Weight.NEEDS_HELP)
 
 
 def job(obj: Object, world: World, now: datetime) -> Finding | None:
-    """A Job or a Task of a BMC."""
+    """Report a Job or a Task of a BMC."""
     status, name = obj.get("status", {}), obj["kind"]
     failed, completed = condition(obj, "Failed"), condition(obj, "Completed")
     if completed.get("status") == "True":
         return None
     started = status.get("startTime", "") or obj["metadata"].get("creationTimestamp", "")
     has_failed = failed.get("status") == "True"
-    # a Task is held up by what its condition Completed says, a Job by what Running does
+    # the condition Completed has what blocks a Task, the condition Running what blocks a Job
     state = failed if has_failed else completed or condition(obj, "Running")
-    trouble, message = split_trouble(state.get("message", ""))
-    advice = OF_BMC.get(trouble, Advice("nothing holds it up any more", "Check the BMC and the server"))
+    problem, cause = split_problem(state.get("message", ""))
+    advice = OF_BMC.get(problem, Advice("nothing blocks it any more", "Check the BMC and the server"))
     secret = ((obj.get("spec", {}).get("connection") or {}).get("authSecretRef") or {}).get("name", "of the BMC")
     remedy = advice.remedy.format(secret=secret)
     if has_failed:
-        what = f"failed: {message or 'no reason was reported'}"
-        return Finding(what, trouble or f"{name}Failed", started, f"the {name} is created again", remedy, _HELP)
-    if message:
-        what = f"cannot go on: {message}"
-        if not trouble:
-            return Finding(what, "HeldUp", started, advice.ends_when)
-        return Finding(what, trouble, started, advice.ends_when, remedy, _HELP)
-    return Finding("is under way", f"{name}Running", started, "the BMC has carried it out")
+        message = f"failed: {cause or 'no reason was reported'}"
+        return Finding(message, problem or f"{name}Failed", started, f"the {name} is created again", remedy, _HELP)
+    if cause:
+        message = f"cannot continue: {cause}"
+        if not problem:
+            return Finding(message, "HeldUp", started, advice.ends_when)
+        return Finding(message, problem, started, advice.ends_when, remedy, _HELP)
+    return Finding("is running", f"{name}Running", started, "the BMC has completed it")
 
 
-def _failed(obj: Object, found: Object) -> Finding:
-    reason, time = found.get("reason", ""), since(found)
+def _failed(obj: Object, succeeded: Object) -> Finding:
+    reason, time = succeeded.get("reason", ""), since(succeeded)
     ends, again = _another_attempt(obj)
     remedy = FAILED_WORKFLOW.get(reason)
-    action = next((one for one in _actions(obj) if one.get("state") in _FAILED), None)
+    action = next((action for action in _actions(obj) if action.get("state") in _FAILED), None)
     if remedy is not None or action is None:
-        what = found.get("message") or f"ended {obj['status']['state']}"
-        return Finding(what, reason, time, ends, f"{remedy or 'Correct the cause'}, then {again}", _HELP)
+        message = succeeded.get("message") or f"ended {obj['status']['state']}"
+        return Finding(message, reason, time, ends, f"{remedy or 'Correct the cause'}, then {again}", _HELP)
     message = action.get("message", "")
     if not message or message == UPSTREAMS_MESSAGE:
         message = _last_line(obj, action) or "its agent reported no reason"
@@ -101,10 +103,9 @@ def _failed(obj: Object, found: Object) -> Finding:
 
 
 def _another_attempt(obj: Object) -> tuple[str, str]:
-    """What ends the failure of a Workflow, and what a person does for that.
+    """When the failure of a Workflow ends, and what the user does for that.
 
-    The Workflow of a Machine is deleted as soon as another attempt is to be made; one that failed and exists was the
-    last attempt.
+    The Workflow of a Machine is deleted before another attempt; a failed one that still exists was the last attempt.
     """
     owners = obj["metadata"].get("ownerReferences") or []
     if LABEL_MACHINE_NAME in labels(obj) or any(owner.get("kind") == TINKERBELL_MACHINE.kind for owner in owners):
@@ -113,7 +114,7 @@ def _another_attempt(obj: Object) -> tuple[str, str]:
 
 
 def _remedy(obj: Object, message: str) -> str:
-    """What a person can do about an action that failed with this message."""
+    """What the user can do about an action that failed with this message."""
     server = obj.get("spec", {}).get("hardwareRef", "")
     if server and "there is no " in message and "/dev/" in message:
         return f"Name one of these disks in spec.disks of Hardware {server}, or in the Template"
@@ -135,16 +136,20 @@ def _actions(obj: Object) -> list[Object]:
 
 def _percent(text: str, action_id: str) -> str:
     try:
-        found = msgspec.json.decode(text) if text else {}
+        progress = msgspec.json.decode(text) if text else {}
     except msgspec.DecodeError:
         return ""
-    if not isinstance(found, dict) or found.get("percent") is None or found.get("actionID", action_id) != action_id:
+    if (
+        not isinstance(progress, dict)
+        or progress.get("percent") is None
+        or progress.get("actionID", action_id) != action_id
+    ):
         return ""
-    return f", {found['percent']} %"
+    return f", {progress['percent']} %"
 
 
 def _last_line(obj: Object, action: Object) -> str:
-    """The last line that an action printed, as the Workflow keeps it."""
+    """The last line that an action printed, as recorded on the Workflow."""
     try:
         lines = msgspec.json.decode(annotation(obj, f"{LOG_PREFIX}{action.get('id', '')}") or "{}")
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""The objects that an answer is found from, read at one moment."""
+"""The objects that an answer is derived from, read at one moment."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class World:
     absent_kinds: set[tuple[str, str]] = field(default_factory=set)
     """Group and kind of references to kinds that the API does not have."""
     left_out: list[str] = field(default_factory=list)
-    """What was not read, and why, in sentences: the cause may lie there."""
+    """Sentences about what was not read: the cause may lie there."""
 
     def knows(self, ref: Ref) -> bool:
-        """Whether the object was looked for."""
+        """Return whether the object has been looked up."""
         return plain(ref) in self.objects
 
     def get(self, ref: Ref) -> Object | None:
@@ -28,11 +28,11 @@ class World:
         return self.objects.get(plain(ref))
 
     def put(self, ref: Ref, obj: Object | None) -> None:
-        """Keep an object, or that it does not exist."""
+        """Record an object, or that it does not exist."""
         self.objects[plain(ref)] = obj
 
     def listed(self, query: Query) -> tuple[Object, ...]:
-        """The result of a query; empty if it was not asked."""
+        """The result of a query; empty if it was not sent."""
         return self.lists.get(query, ())
 
 
@@ -54,7 +54,7 @@ def ref_of(obj: Object, *, scope: str = "") -> Ref:
 
 def conditions(obj: Object) -> dict[str, Object]:
     """The conditions of an object by type."""
-    return {found["type"]: found for found in (obj.get("status") or {}).get("conditions") or []}
+    return {entry["type"]: entry for entry in (obj.get("status") or {}).get("conditions") or []}
 
 
 def condition(obj: Object, type_: str) -> Object:
@@ -62,13 +62,13 @@ def condition(obj: Object, type_: str) -> Object:
     return conditions(obj).get(type_, {})
 
 
-def since(found: Object) -> str:
-    """Since when a condition is as it is; kinds name the field differently."""
-    return str(found.get("lastTransitionTime") or found.get("time") or found.get("lastUpdateTime") or "")
+def since(entry: Object) -> str:
+    """Time of a condition's last transition; kinds name the field differently."""
+    return str(entry.get("lastTransitionTime") or entry.get("time") or entry.get("lastUpdateTime") or "")
 
 
 def is_deleting(obj: Object) -> bool:
-    """Whether the object's deletion was requested."""
+    """Return whether the object's deletion was requested."""
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 
@@ -79,5 +79,5 @@ def annotation(obj: Object, name: str) -> str:
 
 def labels(obj: Object) -> dict[str, str]:
     """The labels of an object."""
-    found: dict[str, str] = obj["metadata"].get("labels") or {}
-    return found
+    stored: dict[str, str] = obj["metadata"].get("labels") or {}
+    return stored

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironbell.operations.cluster.changes import (
-    ChangeRefusedError,
+    ChangeRejectedError,
     check_upgrade,
     control_plane_upgrade,
     scaling,
@@ -55,7 +55,7 @@ def test_topology_is_scaled_by_name_even_if_the_list_has_changed() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "options", "message"),
     [
-        (plain(), {}, "give --control-planes or --workers"),
+        (plain(), {}, "set --control-planes or --workers"),
         (plain(), {"control_planes": 0}, "--control-planes must be at least 1"),
         (plain(), {"workers": 1}, "--workers: Cluster site/one has no MachineDeployment"),
         (managed(), {"workers": 1}, "has: a, b"),
@@ -65,7 +65,7 @@ def test_topology_is_scaled_by_name_even_if_the_list_has_changed() -> None:
     ],
 )
 def test_scaling_that_is_refused_names_the_option(snapshot: Snapshot, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ChangeRefusedError, match=message):
+    with pytest.raises(ChangeRejectedError, match=message):
         scaling(snapshot, **{"control_planes": None, "workers": None, "deployment": None, **options})
 
 
@@ -98,7 +98,7 @@ def test_topology_is_upgraded_in_one_place() -> None:
     [
         (plain(), "v1.36.0", "upgrade to v1.35 first"),
         (plain(), "v2.0.0", "upgrade to v1.35 first"),
-        (plain(), "v1.34.1", "no way back"),
+        (plain(), "v1.34.1", "is not possible"),
         (plain(), "1.35", "write it as v1.34.2"),
         (
             plain(deployment("md", "v1.33.0")),
@@ -110,5 +110,5 @@ def test_topology_is_upgraded_in_one_place() -> None:
     ],
 )
 def test_upgrades_that_are_refused(snapshot: Snapshot, target: str, message: str) -> None:
-    with pytest.raises(ChangeRefusedError, match=message):
+    with pytest.raises(ChangeRejectedError, match=message):
         check_upgrade(snapshot, target)

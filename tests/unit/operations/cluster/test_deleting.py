@@ -13,7 +13,7 @@ from ironbell.api.kind import Collection
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.operations.cluster.lifecycle import NotAppliedError, delete
 from ironbell.operations.cluster.snapshot import read
-from ironbell.operations.cluster.waits import wait_gone
+from ironbell.operations.cluster.waits import wait_deleted
 from support.whyworld import CLUSTER, KCP, Objects
 
 AGAIN = {**CLUSTER, "metadata": {**CLUSTER["metadata"], "uid": "uid-of-the-next"}}
@@ -48,6 +48,6 @@ def test_a_cluster_that_took_the_name_is_not_deleted() -> None:
 
 def test_a_cluster_that_took_the_name_is_not_waited_for() -> None:
     async def main() -> None:
-        await wait_gone(Objects(AGAIN, KCP), CLUSTER, timeout_s=60, report=lambda _: None)  # type: ignore[arg-type]
+        await wait_deleted(Objects(AGAIN, KCP), CLUSTER, timeout_s=60, report=lambda _: None)  # type: ignore[arg-type]
 
     run(main())

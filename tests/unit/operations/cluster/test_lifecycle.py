@@ -12,7 +12,7 @@ from ironbell.api.client import Answer, Call, Invalid, Verb
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core import CONFIG_MAP, NAMESPACE
 from ironbell.kube.testing.memory import MemoryApi
-from ironbell.operations.cluster.changes import ChangeRefusedError
+from ironbell.operations.cluster.changes import ChangeRejectedError
 from ironbell.operations.cluster.lifecycle import NotAppliedError, create, scale, upgrade
 from ironbell.operations.cluster.listing import summaries
 from ironbell.operations.cluster.snapshot import NoClusterError, read
@@ -88,7 +88,7 @@ async def test_created_objects_are_reported_one_by_one() -> None:
         ("MachineDeployment site/md applied", 2, 3),
         ("Cluster site/one applied", 3, 3),
     ]
-    with pytest.raises(NotAppliedError, match="is there already") as error:
+    with pytest.raises(NotAppliedError, match="already exists") as error:
         await create(found, "site", OBJECTS, steps.append)
     assert error.value.about.name == "one"
     (summary,) = await summaries(found, "site")
@@ -120,7 +120,7 @@ async def test_changes_are_returned_and_reported() -> None:
 async def test_an_argument_at_fault_is_a_field_of_the_error() -> None:
     found, _ = await created()
     counts: dict[str, Any] = {"control_planes": None, "workers": 2}
-    with pytest.raises(ChangeRefusedError) as error:
+    with pytest.raises(ChangeRejectedError) as error:
         await scale(found, "site", "one", **counts, deployment="no", report=lambda _: None)
     assert error.value.field == "deployment"
     with pytest.raises(NoClusterError) as missing:

@@ -38,7 +38,7 @@ def test_a_row_has_what_is_ready_the_version_and_the_state() -> None:
 
 
 def test_none_is_a_sentence() -> None:
-    assert clusters_table([], NOW, with_namespace=False).startswith("There are no clusters here; ")
+    assert clusters_table([], NOW, with_namespace=False).startswith("There are no clusters; ")
 
 
 def test_json_has_values() -> None:

@@ -24,7 +24,7 @@ def test_options_become_variables_only_where_they_are_given() -> None:
         "KUBERNETES_VERSION": "1.34.2",
         "CONTROL_PLANE_MACHINE_COUNT": "3",
     }
-    with pytest.raises(TemplateError, match="--kubernetes-version: 'new' is no version"):
+    with pytest.raises(TemplateError, match="--kubernetes-version: 'new' is not a valid version"):
         built_in("one", "site", kubernetes_version="new", control_planes=None, workers=None)
 
 
@@ -42,8 +42,8 @@ def test_all_missing_variables_are_named() -> None:
             "{apiVersion: v1, kind: B, metadata: {name: b}}\n---\n{kind: C}",
             "document 2: has no apiVersion, metadata.name",
         ),
-        ("# nothing", "holds no objects"),
-        ("a: [", "f, with its variables filled in: "),
+        ("# nothing", "contains no objects"),
+        ("a: [", "f, with its variables replaced: "),
     ],
 )
 def test_what_is_no_list_of_objects_is_refused(text: str, message: str) -> None:

@@ -24,7 +24,7 @@ def test_a_wait_reads_little_while_nothing_changes() -> None:
 
     async def main() -> None:
         with pytest.raises(StillWaitingError, match="all are claimed"):
-            await wait_settled(api, "site", "one", what="it", timeout_s=60, report=reports.append)  # type: ignore[arg-type]
+            await wait_settled(api, "site", "one", subject="it", timeout_s=60, report=reports.append)  # type: ignore[arg-type]
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
@@ -50,7 +50,7 @@ def test_a_line_with_new_counts_names_what_blocks_now() -> None:
 
         changing = asyncio.ensure_future(change())
         with pytest.raises(StillWaitingError):
-            await wait_settled(api, "site", "one", what="it", timeout_s=5, report=reports.append)  # type: ignore[arg-type]
+            await wait_settled(api, "site", "one", subject="it", timeout_s=5, report=reports.append)  # type: ignore[arg-type]
         await changing
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

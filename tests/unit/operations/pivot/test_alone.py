@@ -13,11 +13,11 @@ import pytest
 from ironbell.api.core import LEASE
 from ironbell.apiserver.access.identity import ADMIN
 from ironbell.operations.pivot.alone import Action, identity, is_dead, perform
-from ironbell.operations.pivot.checks import RefusedError
+from ironbell.operations.pivot.checks import PivotRejectedError
 from ironbell.operations.pivot.graph import Plan
 from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE
 from ironbell.operations.pivot.moving import Outcome
-from support.pivoting import WANTED, Writes, two_sides
+from support.pivoting import SELECTION, Writes, two_sides
 
 
 def test_a_process_of_this_machine_is_dead_when_it_is_gone_and_not_before() -> None:
@@ -43,7 +43,7 @@ async def test_a_preview_writes_nothing_and_a_move_is_guarded_by_a_lease_until_i
     async with two_sides() as sides:
         lease = partial(sides.target.client(ADMIN).get, LEASE.collection, JOURNAL_NAMESPACE, JOURNAL)
         writes = Writes()
-        plan = await perform(sides.pivot(writes), Action.PREVIEW, WANTED)
+        plan = await perform(sides.pivot(writes), Action.PREVIEW, SELECTION)
         assert isinstance(plan, Plan)
         assert writes.count == 0
         holders: set[str] = set()
@@ -51,7 +51,7 @@ async def test_a_preview_writes_nothing_and_a_move_is_guarded_by_a_lease_until_i
         async def watch() -> None:
             holders.add(msgspec.json.decode(await lease())["spec"]["holderIdentity"])
 
-        outcome = await perform(sides.pivot(Writes(watcher=watch), workers=8), Action.MOVE, WANTED)
+        outcome = await perform(sides.pivot(Writes(watcher=watch), workers=8), Action.MOVE, SELECTION)
         assert isinstance(outcome, Outcome)
         assert outcome.objects == len(list(plan.items))
         assert holders == {identity(os.getpid(), "pivot-1"), ""}, "and released at the end"
@@ -60,6 +60,6 @@ async def test_a_preview_writes_nothing_and_a_move_is_guarded_by_a_lease_until_i
 
 async def test_there_is_nothing_to_abort_or_to_finish_without_a_pivot() -> None:
     async with two_sides() as sides:
-        assert await perform(sides.pivot(), Action.ABORT, WANTED) == Outcome(course="nothing")
-        with pytest.raises(RefusedError, match="the source is needed"):
-            await perform(sides.pivot(), Action.FINISH, WANTED)
+        assert await perform(sides.pivot(), Action.ABORT, SELECTION) == Outcome(course="nothing")
+        with pytest.raises(PivotRejectedError, match="the source is needed"):
+            await perform(sides.pivot(), Action.FINISH, SELECTION)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ironbell.operations.pivot.graph import Wanted
+from ironbell.operations.pivot.graph import Selection
 from ironbell.operations.pivot.journal import Course, Journal, JournalError, Phase, course
 
 HERE = ("source-uid", "target-uid")
-MINE = Wanted(frozenset(["n"]))
+MINE = Selection(frozenset(["n"]))
 
 
 def record(phase: Phase = Phase.COPYING, **more: str) -> Journal:
@@ -31,7 +31,7 @@ def record(phase: Phase = Phase.COPYING, **more: str) -> Journal:
     ],
 )
 def test_it_goes_on_where_it_was(source: Journal | None, target: Journal | None, what: Course) -> None:
-    assert course(source, target, identities=HERE, wanted=MINE) is what
+    assert course(source, target, identities=HERE, selection=MINE) is what
     assert course(source, target, identities=HERE) is what
 
 
@@ -60,26 +60,26 @@ def test_what_goes_on_with_a_clusterctl_move_is_not_taken_back() -> None:
     adopting = msgspec.structs.replace(record(), adopts=True)
     with pytest.raises(JournalError, match="may have removed sources already"):
         course(adopting, adopting, identities=HERE, abort=True)
-    assert course(adopting, adopting, identities=HERE, wanted=MINE) is Course.COPY
+    assert course(adopting, adopting, identities=HERE, selection=MINE) is Course.COPY
 
 
 def test_one_that_is_being_taken_back_does_not_go_on() -> None:
-    with pytest.raises(JournalError, match="run it with --abort until that is done"):
-        course(record(), record(Phase.ABORTING), identities=HERE, wanted=MINE)
+    with pytest.raises(JournalError, match="run it with --abort until that is completed"):
+        course(record(), record(Phase.ABORTING), identities=HERE, selection=MINE)
 
 
 def test_another_one_is_in_the_way() -> None:
     elsewhere = record(target="another-uid")
     with pytest.raises(JournalError, match="the source has a pivot of --namespace n to https://b under way"):
-        course(elsewhere, None, identities=HERE, wanted=MINE)
+        course(elsewhere, None, identities=HERE, selection=MINE)
     with pytest.raises(JournalError, match="the target has a pivot"):
-        course(None, record(source="another-uid"), identities=HERE, wanted=MINE)
+        course(None, record(source="another-uid"), identities=HERE, selection=MINE)
     with pytest.raises(JournalError, match="the source has a pivot"):
         course(elsewhere, None, identities=HERE, abort=True)
     with pytest.raises(JournalError, match="restored from a backup"):
-        course(record(), record(id="q"), identities=HERE, wanted=MINE)
+        course(record(), record(id="q"), identities=HERE, selection=MINE)
 
 
 def test_other_options_than_at_the_beginning_are_refused() -> None:
     with pytest.raises(JournalError, match="a pivot of --namespace n is under way"):
-        course(record(), record(), identities=HERE, wanted=Wanted(frozenset(["n"]), frozenset(["one"])))
+        course(record(), record(), identities=HERE, selection=Selection(frozenset(["n"]), frozenset(["one"])))

@@ -9,10 +9,10 @@ import pytest
 
 from ironbell.api.client import PatchType
 from ironbell.apiserver.access.identity import ADMIN
-from ironbell.operations.pivot.graph import Wanted
+from ironbell.operations.pivot.graph import Selection
 from ironbell.operations.pivot.items import CLUSTER, Key, Object
 from ironbell.operations.pivot.journal import JournalError
-from support.pivoting import CLUSTERS, NAMESPACE, PASSWORD, STAYS, WANTED, Killed, Sides, Writes, facts, two_sides
+from support.pivoting import CLUSTERS, NAMESPACE, PASSWORD, SELECTION, STAYS, Killed, Sides, Writes, facts, two_sides
 
 ROOT = "kube-root-ca.crt"  # every namespace has one
 STEP = 41
@@ -36,7 +36,7 @@ async def killed(sides: Sides, last: int, *, abort: bool = False) -> bool:
     writes = Writes(last, watcher=watch)
     one = sides.pivot(writes)
     try:
-        await (one.abort() if abort else one.run(WANTED))
+        await (one.abort() if abort else one.run(SELECTION))
     except Killed:
         return True
     finally:
@@ -112,7 +112,7 @@ async def test_killed_after_a_write_it_is_taken_back_or_cannot_be(step: int) -> 
                 assert (await sides.pivot().abort()).course == "nothing"
                 await is_moved(sides, before)
             elif await sides.is_committed():
-                with pytest.raises(JournalError, match="no way back"):
+                with pytest.raises(JournalError, match="cannot be undone"):
                     await sides.pivot().abort()
                 refused += 1
                 assert not await killed(sides, 10_000)
@@ -130,7 +130,7 @@ async def test_taking_back_goes_on_as_well() -> None:
         before = await everything(sides, source=True)
         assert await killed(sides, 60)
         while await killed(sides, 11, abort=True):
-            with pytest.raises(JournalError, match="being taken back"):
+            with pytest.raises(JournalError, match="being undone"):
                 await sides.run()
         await is_as_before(sides, before)
         await sides.run()
@@ -168,7 +168,7 @@ async def change(sides: Sides, patch: dict[str, Any], name: str = "one") -> None
 async def test_one_cluster_goes_and_the_other_stays() -> None:
     async with two_sides() as sides:
         before = await everything(sides, source=True)
-        outcome = await sides.run(Wanted(frozenset([NAMESPACE]), frozenset(["two"])))
+        outcome = await sides.run(Selection(frozenset([NAMESPACE]), frozenset(["two"])))
         left, after = await everything(sides, source=True), await everything(sides, source=False)
         assert outcome.clusters == ((CLUSTER, NAMESPACE, "two"),)
         assert {key[2] for key in after} == {"two", "two-ca", "two-kubeconfig", "two-files", "two-cp", "two-md"}

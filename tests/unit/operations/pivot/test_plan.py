@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ironbell.operations.pivot import checks
-from ironbell.operations.pivot.checks import RefusedError
-from ironbell.operations.pivot.graph import GraphError, Plan, Wanted, plan
+from ironbell.operations.pivot.checks import PivotRejectedError
+from ironbell.operations.pivot.graph import GraphError, Plan, Selection, plan
 from ironbell.operations.pivot.items import CONFIG_MAPS, SECRETS, Item, MovedKind, moved_kinds
 
 CORE, INFRA = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
@@ -29,7 +29,7 @@ BINDING = kind("ClusterResourceSetBinding", ADDONS)
 HARDWARE = kind("Hardware", TINK, forced=True)
 BMC_MACHINE = kind("Machine", BMC, forced=True)
 IDENTITY = kind("Identity", INFRA, forced=True, hierarchy=True, namespaced=False)
-ALL = Wanted(frozenset(["n"]))
+ALL = Selection(frozenset(["n"]))
 
 
 def one(
@@ -80,10 +80,10 @@ def test_a_class_that_others_use_stays_with_its_templates() -> None:
     shared = one(CLASS, "c", namespace="shared")
     template = one(TEMPLATE, "t", shared, namespace="shared")
     items = [shared, template, cluster("one", "c"), cluster("two", "c")]
-    whole = plan(items, Wanted())
+    whole = plan(items, Selection())
     assert titles(whole)[0] == ["ClusterClass c"]
     assert not whole.kept
-    for wanted in (ALL, Wanted(clusters=frozenset(["one"]))):
+    for wanted in (ALL, Selection(clusters=frozenset(["one"]))):
         assert kept(plan(items, wanted)) == {"c", "t"}
 
 
@@ -94,7 +94,7 @@ def test_a_resource_set_stays_while_another_cluster_has_it() -> None:
         one(BINDING, "one", resources, spec={"clusterName": "one"}),
         one(BINDING, "two", resources, spec={"clusterName": "two"}),
     ]  # fmt: skip
-    found = plan(items, Wanted(frozenset(["n"]), frozenset(["one"])))
+    found = plan(items, Selection(frozenset(["n"]), frozenset(["one"])))
     assert {item.kind.kind for item in found.items} == {"Cluster", "ClusterResourceSet", "ConfigMap", BINDING.kind}
     assert [(item.kind.kind, item.name) for item in found.items if item.uid in found.kept] == [
         ("ClusterResourceSet", "cni"),
@@ -114,11 +114,11 @@ def test_claimed_hardware_goes_with_its_machine_its_bmc_and_that_ones_secret() -
         one(BMC_MACHINE, "hw", namespace="metal", spec={"connection": {"authSecretRef": secret}}),
         one(SECRETS, "bmc", namespace="bmcs"), one(SECRETS, "bmc"),
     ]  # fmt: skip
-    found = plan(items, Wanted(frozenset(["n"]), frozenset(["one"])))
+    found = plan(items, Selection(frozenset(["n"]), frozenset(["one"])))
     assert titles(found)[3:] == [["Hardware hw"], ["Machine hw"], ["Secret bmc"]]
     assert [item.namespace for item in found.items if item.kind is SECRETS] == ["bmcs"]
     assert [item.kind for item in found.items if item.uid in found.paused] == [CLUSTER, HARDWARE, BMC_MACHINE]
-    metal = plan(items, Wanted(frozenset(["metal"])))
+    metal = plan(items, Selection(frozenset(["metal"])))
     assert "belongs to TinkerbellMachine.infrastructure.cluster.x-k8s.io n/h" in next(checks.torn(metal))
     assert not list(checks.torn(found))
 
@@ -159,14 +159,14 @@ def test_the_label_of_clusterctl_says_what_moves() -> None:
 @pytest.mark.parametrize(
     ("item", "why"),
     [
-        (cluster("one", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), "is being deleted; wait until it is gone"),
+        (cluster("one", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), "is being deleted; wait until it no longer exists"),
         (one(CLUSTER, "one"), "its infrastructure is not provisioned yet"),
         (one(CLUSTER, "one", status={"initialization": {"infrastructureProvisioned": True}}), "is not initialised yet"),
     ],
 )
 def test_what_is_unfinished_is_named(item: Item, why: str) -> None:
-    with pytest.raises(RefusedError, match=why):
-        checks.refuse(checks.unfinished(plan([item], ALL)))
+    with pytest.raises(PivotRejectedError, match=why):
+        checks.raise_problems(checks.unfinished(plan([item], ALL)))
 
 
 def test_a_machine_without_its_node_is_waited_for() -> None:
@@ -190,7 +190,7 @@ def test_strangers_of_the_same_name_are_named_unless_they_are_shared_and_the_sam
     found = plan([shared, cluster("one", "c")], ALL)
     same, other = one(CLASS, "c", namespace="shared", spec={"a": 1}), one(CLASS, "c", namespace="shared", spec={"a": 2})
     assert not list(checks.strangers(found, {same.key: same}, "p"))
-    assert "is on the target already" in next(checks.strangers(found, {other.key: other}, "p"))
+    assert "is already on the target" in next(checks.strangers(found, {other.key: other}, "p"))
     theirs = cluster("one", labels={"ironbell.dev/pivot": "another"})
     assert "is no copy of this pivot" in next(checks.strangers(found, {theirs.key: theirs}, "p"))
     ours = cluster("one", labels={"ironbell.dev/pivot": "p"})
@@ -239,6 +239,6 @@ def test_work_on_hardware_that_moves_is_waited_for() -> None:
 
 
 def test_of_many_problems_the_first_are_named() -> None:
-    with pytest.raises(RefusedError, match="\n  and 5 more") as refused:
-        checks.refuse(f"problem {number}" for number in range(25))
+    with pytest.raises(PivotRejectedError, match="\n  and 5 more") as refused:
+        checks.raise_problems(f"problem {number}" for number in range(25))
     assert refused.value.details == {"problems": [f"problem {number}" for number in range(25)]}, "with -o json all"

@@ -98,7 +98,7 @@ async def test_finalizers_that_always_come_back_are_named() -> None:
 
     api = OneObject(meddle=meddle)
     api.delete = lambda *_arguments, **_options: _conflict()  # type: ignore[method-assign]
-    with pytest.raises(SiteError, match=r"Thing\.x\.io n/a does not go from the target: .* stop its provider's"):
+    with pytest.raises(SiteError, match=r"Thing\.x\.io n/a cannot be removed from the target: .* stop its provider's"):
         await site(api).remove(KIND, "n", "a", "1")
 
 
@@ -121,7 +121,7 @@ async def test_an_api_that_stammers_is_asked_again_and_one_that_is_away_is_named
 
 async def test_a_refusal_names_the_object_and_what_can_be_done() -> None:
     body = {"metadata": {"name": "a", "namespace": "n"}}
-    with pytest.raises(SiteError, match=r"Thing\.x\.io n/a on the target: spec\.a: wrong; nothing is lost: remedy it"):
+    with pytest.raises(SiteError, match=r"Thing\.x\.io n/a on the target: spec\.a: wrong; nothing is lost: correct that"):
         await site(OneObject(Invalid("spec.a: wrong"))).create(KIND, body)
     with pytest.raises(ChangedError):
         await site(OneObject(AlreadyExists("there"))).create(KIND, body)

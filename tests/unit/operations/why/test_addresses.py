@@ -34,26 +34,26 @@ def test_a_server_without_an_address_names_the_pool_that_is_exhausted() -> None:
     found = answer(server(), claim(*EXHAUSTED), pool())
     assert names(found) == ["Hardware/s1", "IPAddressClaim/s1-interface-0", "InClusterIPPool/rack-a"]
     assert first_line(found, NOW) == (
-        "InClusterIPPool site/rack-a: is exhausted: all 2 addresses are given. This ends when an address is free. Add "
-        "addresses to its spec.addresses, or delete IPAddressClaims that nothing needs."
+        "InClusterIPPool site/rack-a: is exhausted: all 2 addresses are allocated. This ends when an address is free. Add "
+        "addresses to its spec.addresses, or delete IPAddressClaims that are not needed."
     )
 
 
 def test_the_claim_is_named_as_long_as_the_pool_has_not_counted() -> None:
     found = answer(server(), claim(*EXHAUSTED), pool(free=1))
-    assert (names(found)[-1], found.what) == ("IPAddressClaim/s1-interface-0", EXHAUSTED[1])
+    assert (names(found)[-1], found.message) == ("IPAddressClaim/s1-interface-0", EXHAUSTED[1])
     assert (found.since, found.remedy) == (SINCE, "Add addresses to the pool, or delete IPAddressClaims")
 
 
 def test_a_pool_that_is_missing_paused_or_being_deleted_is_named() -> None:
     missing = answer(server(), claim("PoolNotFound", "InClusterIPPool rack-a does not exist"))
-    assert (names(missing)[-1], missing.what) == ("InClusterIPPool/rack-a", "does not exist")
+    assert (names(missing)[-1], missing.message) == ("InClusterIPPool/rack-a", "does not exist")
     paused = answer(
         server(), claim("PoolNotReady", "paused"), pool(free=2, annotations={"cluster.x-k8s.io/paused": ""})
     )
     assert paused.remedy == "Remove annotation cluster.x-k8s.io/paused"
     goes = answer(server(), claim("PoolNotReady", "being deleted"), pool(free=2, deletionTimestamp=SINCE))
-    assert goes.what == "is being deleted, and gives no address"
+    assert goes.message == "is being deleted and allocates no addresses"
 
 
 def test_a_pool_for_all_namespaces_has_none() -> None:
@@ -63,11 +63,11 @@ def test_a_pool_for_all_namespaces_has_none() -> None:
 
 def test_a_claim_that_no_provider_has_read_says_so() -> None:
     found = answer(server(), claim("", ""), pool(free=1))
-    assert found.what == "has no address, and no IPAM provider has reported why"
+    assert found.message == "has no address, and no IPAM provider has reported why"
 
 
 def test_a_claim_that_is_yet_to_be_created_is_not_a_reference_to_correct() -> None:
-    assert answer(server()).what == 'has no address yet; it is to get one from pool "rack-a"'
+    assert answer(server()).message == 'has no address yet; it is allocated from pool "rack-a"'
 
 
 def test_an_annotation_that_names_no_pool_is_the_cause() -> None:

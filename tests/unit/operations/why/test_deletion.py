@@ -35,7 +35,7 @@ HOLD = {"ironbell.dev/hold": "smoke"}
             {},
             ["x/y"],
             " for x/y, which another program removes",
-            "Check the program that set it; remove the finalizer by hand if that program is gone",
+            "Check the program that set it; remove the finalizer by hand if that program no longer runs",
         ),
         ({}, {}, ["ironbell.dev/hold"], " for ironbell.dev/hold", ""),
     ],
@@ -45,7 +45,7 @@ def test_the_deletion_of_a_server_names_what_it_waits_for(
 ) -> None:
     metadata = {"labels": labels, "finalizers": finalizers, "deletionTimestamp": SINCE}
     found = answer(hardware(annotations=annotations, metadata=metadata))
-    assert (found.what, found.remedy) == (f"is being deleted and waits{what}", remedy)
+    assert (found.message, found.remedy) == (f"is being deleted and waits{what}", remedy)
     assert found.needs_help is bool(remedy)
 
 
@@ -56,6 +56,6 @@ def test_a_wipe_that_is_due_needs_somebody_only_where_nothing_else_boots_the_ser
     spec = {"bmcRef": {"name": "b"}} if has_bmc else {}
     bmc = obj(BMC, "Machine", "b", condition("Contactable", "True"))
     found = answer(hardware(annotations={WIPE_DUE: due.encoded}, metadata=metadata, **spec), bmc)
-    assert found.what == "is being deleted and waits: a complete wipe of its disks is due"
+    assert found.message == "is being deleted and waits: a complete wipe of its disks is due"
     assert found.remedy == ("" if has_bmc else "Boot the server, which has no BMC, over the network")
     assert found.needs_help is not has_bmc

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ironbell.operations.why.model import Object, Why
+from ironbell.operations.why.model import Diagnosis, Object
 from ironbell.operations.why.reader import MOST_OBJECTS, read_world
-from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.rootcause import diagnose
 from ironbell.operations.why.text import lines
 from ironbell.operations.why.world import ref_of
 from support.whyworld import (
@@ -25,8 +25,8 @@ from support.whyworld import (
 )
 
 
-async def answer(api: Objects, root: Object) -> Why:
-    return why(await read_world(api, root), ref_of(root), NOW)  # type: ignore[arg-type]
+async def answer(api: Objects, root: Object) -> Diagnosis:
+    return diagnose(await read_world(api, root), ref_of(root), NOW)  # type: ignore[arg-type]
 
 
 async def test_what_may_not_be_read_is_left_out_and_said() -> None:
@@ -44,16 +44,16 @@ async def test_what_may_not_be_read_is_left_out_and_said() -> None:
 async def test_an_object_of_which_nothing_could_be_read_is_not_called_well() -> None:
     fine = obj(CAPI, "MachineDeployment", "md", condition("Available", "True"), metadata={"labels": OF_ONE})
     found = await answer(Objects(fine, forbidden=["machines"], absent=[]), fine)
-    assert found.what == "nothing blocks it"
+    assert found.message == "nothing blocks it"
     found = await answer(Objects(fine, machine("m", OF_ONE), forbidden=["machines"]), fine)
-    assert found.what == "nothing that was read blocks it"
+    assert found.message == "nothing that was read blocks it"
     assert "machines of namespace site" in lines(found, NOW)[1]
 
 
 async def test_a_kind_that_is_not_installed_is_not_a_missing_object() -> None:
     found = await answer(Objects(CLUSTER, KCP, machine("m", PLANE)), CLUSTER)
     assert names(found)[-1] == "TinkerbellMachine/m"
-    assert found.what == "cannot be read: the API has no kind TinkerbellMachine.infrastructure.cluster.x-k8s.io"
+    assert found.message == "cannot be read: the API has no kind TinkerbellMachine.infrastructure.cluster.x-k8s.io"
     assert found.remedy == "Install its provider, or correct the reference"
 
 

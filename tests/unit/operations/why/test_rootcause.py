@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbell.operations.why.depends import dependencies, queries
-from ironbell.operations.why.model import Link, Object, Ref, Why
+from ironbell.operations.why.model import Diagnosis, Link, Object, Ref
 from ironbell.operations.why.text import first_line, lines
 from ironbell.operations.why.world import World
 from support.whyworld import (
@@ -79,7 +79,7 @@ def test_an_address_that_is_not_confirmed_is_named_with_the_command_that_confirm
     assert first_line(answer(bmc), NOW) == (
         "BMC Machine site/s1: cannot be used: the password of Machine site/s1 is used with the BMC at 192.0.2.7, and "
         "the Machine now names 192.0.2.66: the password is not sent there (for 2 min). This ends when the address is "
-        "confirmed, or set back. If that is its BMC, somebody who may read the Secret confirms it: `kubectl annotate "
+        "confirmed or reverted. If that is its BMC, somebody who may read the Secret confirms it: `kubectl annotate "
         "machines.bmc.tinkerbell.org s1 -n site --overwrite ironbell.dev/bmc-address-confirmed=192.0.2.66`."
     )
 
@@ -130,15 +130,15 @@ def test_a_job_that_waits_for_another_one_says_so() -> None:
     bmc = obj(BMC, "Machine", "s1", condition("Contactable", "True"))
     busy = "Waiting for Job other, which uses Machine s1."
     found = answer(boot_job(condition("Running", "False", "", busy)), bmc)
-    assert (found.what, found.remedy, found.needs_help) == (f"cannot go on: {busy}", "", False)
-    assert answer(boot_job(condition("Running", "True")), bmc).what == "is under way"
+    assert (found.message, found.remedy, found.needs_help) == (f"cannot continue:  {busy}", "", False)
+    assert answer(boot_job(condition("Running", "True")), bmc).message == "is running"
 
 
 def test_what_needs_help_comes_before_what_is_under_way() -> None:
     boots, waits = host("a", "Booting", "installed", "s1"), host("b", "WaitingForHardware", "all 12 are claimed")
     found = answer(CLUSTER, KCP, machine("a", PLANE), machine("b", PLANE, "WaitingForHardware"), boots, waits)
     assert names(found)[-1] == "TinkerbellMachine/b"
-    assert found.what == "all 12 are claimed"
+    assert found.message == "all 12 are claimed"
 
 
 def test_a_worker_that_waits_for_the_control_plane_leads_to_what_blocks_that() -> None:
@@ -159,7 +159,7 @@ def test_a_worker_that_waits_for_the_control_plane_leads_to_what_blocks_that() -
         "TinkerbellMachine/m",
         "Hardware/s1",
     ]
-    assert "smoke" in found.what
+    assert "smoke" in found.message
 
 
 def test_a_failure_that_the_installed_system_reported_counts_more_than_that_it_has_not_reported() -> None:
@@ -175,7 +175,7 @@ def test_a_failure_that_the_installed_system_reported_counts_more_than_that_it_h
     }
     found = answer(host("m", "Booting", "the system has not reported yet", "s1"), server, event)
     assert found.reason == "BootstrapFailed"
-    assert "port 6443 is in use" in found.what
+    assert "port 6443 is in use" in found.message
     earlier = {**event, "lastTimestamp": "2026-01-01T10:00:00Z"}
     found = answer(host("m", "Booting", "the system has not reported yet", "s1"), server, earlier)
     assert found.reason == "Booting", "a report about the previous owner's system"
@@ -204,7 +204,7 @@ def failed_workflow(message: str, reason: str = "ActionFailed", *, name: str = "
 )
 def test_a_failed_workflow_names_its_action_and_what_that_reported(workflow: Object, words: str) -> None:
     found = answer(workflow)
-    assert found.what == words
+    assert found.message == words
     assert found.remedy
 
 
@@ -231,7 +231,7 @@ def test_the_last_attempt_of_a_machine_is_followed_by_no_other(reason: str, meta
 
 def test_a_bmc_that_was_not_contacted_yet_is_not_said_to_be_unreachable() -> None:
     found = answer(obj(BMC, "Machine", "s1"))
-    assert (found.what, found.needs_help) == ("was not contacted yet", False)
+    assert (found.message, found.needs_help) == ("has not been contacted yet", False)
 
 
 def test_a_server_names_its_owner() -> None:
@@ -239,7 +239,7 @@ def test_a_server_names_its_owner() -> None:
     found = answer(hardware(metadata={"labels": labels}))
     assert found.is_good
     assert first_line(found, NOW) == "Hardware site/s1: in use by TinkerbellMachine site/m; nothing blocks it."
-    assert answer(hardware()).facts == ("Nothing has claimed it.",)
+    assert answer(hardware()).facts == ("It is not claimed.",)
 
 
 def test_a_claim_is_as_old_as_a_person_would_put_it() -> None:
@@ -270,7 +270,7 @@ def test_a_server_that_its_owner_installs_or_wipes_leads_to_what_that_waits_for(
     wipe = obj(TINKERBELL, "Workflow", "m-wipe", silent, hardwareRef="s1", status={"state": "PENDING"})
     found = answer(server, gone, wipe)
     assert names(found) == ["Hardware/s1", "TinkerbellMachine/m", "Workflow/m-wipe"]
-    assert (found.what, found.facts) == ("agent a has not asked", ("In use by TinkerbellMachine site/m.",))
+    assert (found.message, found.facts) == ("agent a has not asked", ("In use by TinkerbellMachine site/m.",))
     assert names(answer(wipe, gone, server)) == ["Workflow/m-wipe"], "only from the server itself"
     assert answer(server, host("m", "Installing", "", "s1")).blocking.title == "TinkerbellMachine site/m"
     assert answer(server).is_good, "an owner that does not exist is nothing that blocks the server"
@@ -280,12 +280,12 @@ def test_a_server_that_its_owner_installs_or_wipes_leads_to_what_that_waits_for(
 def test_a_job_of_a_bmc_is_not_called_a_machine(kind: str) -> None:
     bmc = obj(BMC, "Machine", "s1", condition("Contactable", "True"))
     found = answer(obj(BMC, kind, "off", machineRef={"name": "s1", "namespace": "site"}), bmc)
-    assert first_line(found, NOW).startswith(f"BMC {kind} site/off: is under way")
+    assert first_line(found, NOW).startswith(f"BMC {kind} site/off: is running")
 
 
 def test_a_message_that_is_a_sentence_ends_once() -> None:
     found = answer(host("m", "Booting", "Installed. Waiting for its Node.", "s1"), hardware())
-    assert found.what == "Installed. Waiting for its Node (on server s1)"
+    assert found.message == "Installed. Waiting for its Node (on server s1)"
 
 
 def test_a_heading_without_a_list_ends_in_no_colon() -> None:
@@ -304,7 +304,7 @@ def test_a_heading_without_a_list_ends_in_no_colon() -> None:
         ("WaitingForVolumeDetach", "the Node's volumes are detached"),
         ("WaitingForPreDrainHook", "the hook's annotation is removed"),
         ("WaitingForPreTerminateHook", "the hook's annotation is removed"),
-        ("WaitingForInfrastructureDeletion", "what it owns is deleted"),
+        ("WaitingForInfrastructureDeletion", "its dependents are deleted"),
     ],
 )
 def test_the_deletion_of_a_machine_names_what_ends_its_wait(reason: str, ends: str) -> None:
@@ -315,14 +315,14 @@ def test_the_deletion_of_a_machine_names_what_ends_its_wait(reason: str, ends: s
 
 def test_an_object_that_is_referred_to_and_does_not_exist_is_named() -> None:
     found = answer(CLUSTER)
-    assert (found.blocking.title, found.what) == ("KubeadmControlPlane site/cp", "does not exist")
+    assert (found.blocking.title, found.message) == ("KubeadmControlPlane site/cp", "does not exist")
 
 
 def test_a_time_that_is_unknown_is_left_out_of_the_first_line() -> None:
     for time, said in ((SINCE, "waits (for 2 min)."), ("", "waits."), ("yesterday", "waits.")):
-        found = Why((Link("Machine", "cluster.x-k8s.io", "site", "a"),), "waits", since=time)
+        found = Diagnosis((Link("Machine", "cluster.x-k8s.io", "site", "a"),), "waits", since=time)
         assert first_line(found, NOW) == f"Machine site/a: {said}"
-    now = Why((Link("Machine", "cluster.x-k8s.io", "site", "a"),), "waits", since=SINCE)
+    now = Diagnosis((Link("Machine", "cluster.x-k8s.io", "site", "a"),), "waits", since=SINCE)
     assert "(for 0 s)" in first_line(now, SOON), "a time is stored in whole seconds"
 
 
@@ -350,7 +350,7 @@ def test_a_disk_that_the_server_does_not_have_is_corrected_in_its_hardware() -> 
 def test_the_message_about_an_image_is_split_into_cause_and_remedy() -> None:
     message = 'Image "x" is missing: folder "/srv/images" has no image of a node. Build it with `ironbell image build`.'
     found = answer(host("m", "NodeImageMissing", message))
-    assert found.what == 'Image "x" is missing: folder "/srv/images" has no image of a node'
+    assert found.message == 'Image "x" is missing: folder "/srv/images" has no image of a node'
     assert (found.remedy, found.needs_help) == ("Build it with `ironbell image build`", True)
 
 
@@ -374,7 +374,7 @@ def test_an_endpoint_that_belongs_to_another_cluster_is_the_cause() -> None:
     message = "Endpoint 192.0.2.1:6443 belongs to Cluster site/two. Set another endpoint, or delete the other Cluster."
     shared = obj(CAPI, "Cluster", "one", condition("InfrastructureReady", "False", "EndpointInUse", message))
     found = answer(shared)
-    assert (found.what, found.needs_help) == ("Endpoint 192.0.2.1:6443 belongs to Cluster site/two", True)
+    assert (found.message, found.needs_help) == ("Endpoint 192.0.2.1:6443 belongs to Cluster site/two", True)
     assert found.remedy == "Set another endpoint, or delete the other Cluster"
 
 
@@ -388,7 +388,7 @@ def test_a_finalizer_that_none_of_our_controllers_removes_is_named() -> None:
         found = answer(goes)
         assert (found.reason, found.needs_help) == (reason, reason == "ForeignFinalizer")
     first = answer(obj(CAPI, "Machine", "m", metadata={"deletionTimestamp": SINCE, "finalizers": ["example.com/keep"]}))
-    assert first.what == "is being deleted and waits for example.com/keep, which another program removes"
+    assert first.message == "is being deleted and waits for example.com/keep, which another program removes"
 
 
 @pytest.mark.parametrize(
@@ -418,10 +418,10 @@ def test_a_topology_that_cannot_be_reconciled_comes_before_what_is_under_way() -
     found = answer(
         of_class, small, KCP, machine("m", PLANE), host("m", "Installing", "action 1 of 6", "s1"), hardware()
     )
-    assert (names(found), found.what) == (["Cluster/one"], message)
+    assert (names(found), found.message) == (["Cluster/one"], message)
     assert found.remedy == "Correct spec.topology of the Cluster, or its ClusterClass"
     missing = answer(of_class, KCP)
-    assert (names(missing), missing.what) == (["Cluster/one", "ClusterClass/small"], "does not exist")
+    assert (names(missing), missing.message) == (["Cluster/one", "ClusterClass/small"], "does not exist")
 
 
 def test_an_object_that_is_paused_with_its_cluster_leads_there() -> None:
@@ -450,7 +450,7 @@ def test_what_keeps_machines_from_being_created_is_the_cause() -> None:
     }
     found = answer(CLUSTER, plane)
     assert (names(found)[-1], found.needs_help) == ("KubeadmControlPlane/cp", True)
-    assert found.what.endswith("TinkerbellMachineTemplate does not exist")
+    assert found.message.endswith("TinkerbellMachineTemplate does not exist")
     labels = {**OF_ONE, "cluster.x-k8s.io/deployment-name": "md"}
     refused = "Scaling up from 0 to 2 replicas is blocked because:\n* Machine md-x could not be created: quota exceeded"
     scaling = condition("ScalingUp", "True", "ScalingUp", "Scaling up from 0 to 2 replicas")
@@ -460,14 +460,14 @@ def test_what_keeps_machines_from_being_created_is_the_cause() -> None:
     below = obj(CAPI, "MachineSet", "md-x", condition("ScalingUp", "True", "", refused), metadata={"labels": labels})
     found = answer(deployment, below)
     assert names(found) == ["MachineDeployment/md", "MachineSet/md-x"]
-    assert "quota exceeded" in found.what
+    assert "quota exceeded" in found.message
 
 
 def test_nothing_below_a_paused_object_is_the_cause() -> None:
     halted = {**CLUSTER, "spec": {**CLUSTER["spec"], "paused": True}}
     waits = host("m", "WaitingForHardware", "all 12 Hardware are claimed")
     found = answer(halted, KCP, machine("m", PLANE, "WaitingForHardware"), waits)
-    assert (names(found), found.what) == (["Cluster/one"], "is paused: spec.paused is true")
+    assert (names(found), found.message) == (["Cluster/one"], "is paused: spec.paused is true")
 
 
 def test_what_a_deletion_has_removed_does_not_block_it() -> None:
@@ -479,4 +479,4 @@ def test_what_a_deletion_has_removed_does_not_block_it() -> None:
 def test_a_machine_has_the_message_of_its_condition_ready() -> None:
     ready = condition("Ready", "False", "NotReady", "* InfrastructureReady: the machine is starting")
     found = answer(obj(CAPI, "Machine", "m", condition("Available", "False", "NotReady"), ready))
-    assert found.what == "InfrastructureReady: the machine is starting"
+    assert found.message == "InfrastructureReady: the machine is starting"

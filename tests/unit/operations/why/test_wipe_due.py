@@ -18,7 +18,7 @@ def test_a_server_that_is_wiped_completely_names_why_and_who_has_to_help(has_bmc
     server = obj(TINKERBELL, "Hardware", "s1", metadata={"annotations": {WIPE_DUE: ended.encoded}}, **spec)
     found = servers.hardware(server, World([server]), NOW)
     assert found is not None
-    assert found.what == "is being wiped completely before anybody may claim it: Cluster site/one was deleted"
+    assert found.message == "is being wiped completely before it can be claimed: Cluster site/one was deleted"
     assert found.remedy == ("" if has_bmc else "Boot the server over the network; it has no BMC")
 
 
@@ -36,6 +36,6 @@ def test_a_disk_to_keep_that_the_server_does_not_have_is_named() -> None:
     server = obj(TINKERBELL, "Hardware", "s1", metadata={"annotations": annotations}, bmcRef={"name": "b"})
     found = servers.hardware(server, World([server]), NOW)
     assert found is not None
-    assert found.what.startswith("is not wiped, although a complete wipe is due: annotation ironbell.dev/keep-disks")
-    assert "names X9" in found.what
+    assert found.message.startswith("is not wiped, although a complete wipe is due: annotation ironbell.dev/keep-disks")
+    assert "names X9" in found.message
     assert found.remedy.startswith("Correct annotation ironbell.dev/keep-disks")
