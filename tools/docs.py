@@ -22,7 +22,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from ironbell.api.crd.document import crd_document
 from ironbell.app.components import COMPONENTS, Component, Role
 from ironbell.app.registry import KINDS
-from ironbell.app.write_rules import COMPONENTS_OF, Writes, shown, writes_of
+from ironbell.app.write_rules import COMPONENTS_OF, Writes, path_text, writes_of
 from ironbell.cli.main import COMMANDS, cli
 from ironbell.contract.servers.inventory_labels import LABELS
 
@@ -358,7 +358,7 @@ def writes_page() -> str:
 
 
 def _write_row(row: Writes) -> str:
-    fields = ", ".join(f"`{shown(field)}`" for field in row.fields if field) or "all"
+    fields = ", ".join(f"`{path_text(field)}`" for field in row.fields if field) or "all"
     return f"| `{row.resource}` | {row.verb} | {fields} | {row.limit.text if row.limit else ''} | {row.why} |"
 
 

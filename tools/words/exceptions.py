@@ -57,5 +57,11 @@ EXCEPTIONS: Final = (
     ),
     Exempt("not_found", "the reason NotFound of Kubernetes", path="src/ironbell/apiserver/*"),
     Exempt("parameter_not_found_action", "a field of admissionregistration.k8s.io/v1"),
+    Exempt(
+        "Of Events with",
+        "in the admission policy that `ironbell install` applies, whose text stays",
+        path="src/ironbell/app/write_rules.py",
+        place=Place.STRING,
+    ),
     Exempt("note", "a field of events.k8s.io/v1", path="src/ironbell/api/*"),
 )

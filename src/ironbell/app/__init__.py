@@ -1,3 +1,3 @@
-"""Layer 6: which services and controllers run in which process, and how the processes are kept alive."""
+"""Layer 6: assigns services and controllers to processes, and keeps the processes running."""
 
 from ironbell.base import plainlogs as plainlogs  # before any process imports structlog

@@ -22,7 +22,7 @@ class UnknownGroupError(IronbellError):
     retry = Retry.NEVER
 
     def __init__(self, group: str) -> None:
-        super().__init__(f"API group {group!r} is not known; known are: {', '.join(groups())}")
+        super().__init__(f"API group {group!r} is not known; known groups: {', '.join(groups())}")
         self.group = group
 
 
@@ -31,16 +31,16 @@ def groups() -> list[str]:
     return list(dict.fromkeys(kind.group for kind in KINDS))
 
 
-def kinds_of(wanted: Iterable[str] = ()) -> list[Kind[Any]]:
-    """The kinds of the groups, in the order of the groups asked for; all kinds where none is asked for.
+def kinds_of(names: Iterable[str] = ()) -> list[Kind[Any]]:
+    """The kinds of the named groups, in that order; all kinds if no group is named.
 
     Raises:
-        UnknownGroupError: the caller named a group that is not there.
+        UnknownGroupError: a named group does not exist.
     """
-    found: list[Kind[Any]] = []
-    for group in dict.fromkeys(wanted or groups()):
+    kinds: list[Kind[Any]] = []
+    for group in dict.fromkeys(names or groups()):
         members = [kind for kind in KINDS if kind.group == group]
         if not members:
             raise UnknownGroupError(group)
-        found += members
-    return found
+        kinds += members
+    return kinds

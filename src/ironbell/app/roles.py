@@ -1,4 +1,4 @@
-"""Who our own processes are to the API, and what each may do there: the least that its work needs.
+"""Identities of our own processes at the API, and the permissions of each: the least that its work needs.
 
 The embedded API enforces these rules on every call; the same rules make the ClusterRoles of a cluster install.
 """
@@ -24,7 +24,7 @@ def service_account_user(name: str) -> str:
 BOOT = service_account_user("ironbell-boot")
 WORKFLOW = service_account_user("ironbell-workflow")
 FORMER = service_account_user("ironbell-wire")
-"""Whom earlier releases gave a token for all servers toward machines."""
+"""Account to which earlier releases gave a token for all servers for machines."""
 SERVICE_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
 
 _READS = Rule(READ, ("hardware", "workflows"), TINKERBELL)
@@ -33,14 +33,14 @@ BOOT_ROLE = Role(
     "ironbell:boot",
     (
         _READS,
-        # what installed systems report, and the tokens of boots
+        # reports of installed systems, and the tokens of boots
         Rule(("patch",), ("hardware",), TINKERBELL),
         Rule(("create", "patch"), ("events",), ("",)),
     ),
 )
 WORKFLOW_ROLE = Role(
     "ironbell:workflow",
-    # what agents report
+    # reports of agents
     (_READS, Rule(("patch",), ("hardware", "workflows", "workflows/status"), TINKERBELL)),
 )
 
@@ -61,11 +61,11 @@ READER_ROLE = Role(
     "ironbell:controllers",
     (
         Rule(READ, ("*",), (*TINKERBELL, *BMC, *CLUSTER_API)),
-        # which version of a provider's kinds keeps which contract
+        # the contract that each version of a provider's kinds has
         Rule(READ, ("customresourcedefinitions",), ("apiextensions.k8s.io",)),
-        # that they have changed; contents of Secrets are read when they are used, under the name of who uses them
+        # changes only; contents of Secrets are read when they are used, under the name of the controller that uses them
         Rule(READ, ("secrets", "configmaps"), ("",)),
-        # who may claim the servers in them
+        # the rules for claims of the servers in them
         Rule(READ, ("namespaces",), ("",)),
         Rule(("create", "patch"), ("events",), ("",)),
     ),
@@ -82,7 +82,7 @@ def grant_further_reads(authorizer: RoleAuthorizer, reads: Iterable[PolicyRule])
 
 
 def grant_processes(authorizer: RoleAuthorizer) -> None:
-    """Give the processes toward machines, and what reads for the controllers, their roles."""
+    """Grant the processes for machines, and the reader for the controllers, their roles."""
     authorizer.grant(BOOT_ROLE, [Binding(BOOT_ROLE.name, users=(BOOT,))])
     authorizer.grant(WORKFLOW_ROLE, [Binding(WORKFLOW_ROLE.name, users=(WORKFLOW,))])
     authorizer.grant(READER_ROLE, [Binding(READER_ROLE.name, users=(READER.user,))])

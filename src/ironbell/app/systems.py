@@ -30,7 +30,7 @@ SYSTEMS: Final[tuple[System, ...]] = tuple(
 )
 
 _INVENTORY: Final[Lazy[Sequence[AnyKind]]] = Lazy("ironbell.api.clusterctl", "KINDS")
-"""Kinds that clusterctl reads, whichever providers run."""
+"""Kinds that clusterctl reads, whatever providers run."""
 _GROUPS: Final = (
     "tinkerbell.org",
     "bmc.tinkerbell.org",
@@ -57,7 +57,7 @@ def answered_by(system: System) -> list[System]:
 
 
 def answers_webhooks(system: System) -> bool:
-    """Whether a system's process answers any webhooks."""
+    """Return whether a system's process answers any webhooks."""
     return system.answers_engine_webhooks or bool(answered_by(system))
 
 
@@ -80,5 +80,5 @@ def all_kinds() -> list[AnyKind]:
 
 
 def engine_kinds() -> list[AnyKind]:
-    """Import the kinds that servers toward machines need, whichever controllers run."""
+    """Import the kinds that servers for machines need, whatever controllers run."""
     return kinds_of(system for system in SYSTEMS if system.definitions is Definitions.ALWAYS)

@@ -1,12 +1,12 @@
-"""Which fields of which objects each process toward machines may write: one table, which is data.
+"""The fields of objects that each process for machines may write: one table, as data.
 
-Roles speak of whole objects. A process that reads packets from strangers may be taken over, so the API holds each of
-its writes to this table as well: the embedded API by `app.site.wire_limits`, others by the policy that
-`app.install.policies` makes of it. `docs/reference/writes.md` is printed from it. A process that is split, or a new
-one, is a row of `COMPONENTS_OF`; what a component writes in addition is a row of `TABLE`.
+Roles apply to whole objects. A process that reads packets from strangers may be taken over, so the API compares each of
+its writes with this table as well: the embedded API by `app.site.wire_limits`, others by the policy that
+`app.install.policies` derives from it. `docs/reference/writes.md` is printed from it. A process that is split, or a new
+one, is a row of `COMPONENTS_OF`; further writes of a component are a row of `TABLE`.
 
 The names of a path are those of the object's JSON; `[]` stands for each item of a list, and a name that ends in `*` for
-every name that begins so.
+every name with that prefix.
 """
 
 from __future__ import annotations
@@ -53,24 +53,24 @@ COMPONENTS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     TOOTLES: (TOOTLES,),
     TINK_SERVER: (TINK_SERVER,),
 }
-"""Components by the account, without its `ironbell-`, that they have: below `ironbell up` that of their process, on a
-cluster that of their Deployment."""
+"""Components by account, without its `ironbell-`: below `ironbell up` that of their process, on a cluster that of their
+Deployment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What must hold beyond the fields: in words, for the embedded API, and as an expression of an admission policy."""
+    """A rule beyond the fields: as text, for the embedded API, and as an expression of an admission policy."""
 
     text: str
     fault: Callable[[Object, Object], str]
-    """What is wrong with a write, from the old and the new object; empty if nothing is."""
+    """Returns the problem of a write, from the old and the new object; empty if there is none."""
     expression: str
-    """True if nothing is wrong; in terms of `object` and `oldObject`."""
+    """True if there is no problem; in terms of `object` and `oldObject`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """What components may write in objects of one kind with one verb."""
+    """The writes that components may do to objects of one kind with one verb."""
 
     components: tuple[str, ...]
     where: Collection
@@ -101,19 +101,21 @@ def _in(obj: Object, *path: str) -> Any:
 
 
 EDGES: Final = tuple(edge for edge, (movers, _when) in TRANSITIONS.items() if Mover.SERVICE in movers)
-"""The transitions of a Workflow that are the workflow service's."""
+"""The transitions of a Workflow that the workflow service may make."""
 OPEN: Final = tuple(dict.fromkeys(start for start, _end in EDGES))
-"""States of a Workflow that the workflow service works on; in any other, its status is not its own to change."""
+"""States of a Workflow that the workflow service works on; in any other, it may not change the status."""
 _BEGIN_AGAIN: Final = (WorkflowState.RUNNING.value, WorkflowState.PENDING.value)
 
 
 def _progress_fault(old: Object, new: Object) -> str:
-    before, after = _state(old), _state(new)
-    if before not in OPEN:
-        return f'its state is "{before}", and only that of a Workflow in state {" or ".join(OPEN)} is open to reports'
-    if before != after and (before, after) not in EDGES:
-        return f'a report does not move a Workflow from "{before}" to "{after}"'
-    if (before, after) == _BEGIN_AGAIN and _policy(old) != RESTART:
+    old_state, new_state = _state(old), _state(new)
+    if old_state not in OPEN:
+        return (
+            f'its state is "{old_state}", and only that of a Workflow in state {" or ".join(OPEN)} is open to reports'
+        )
+    if old_state != new_state and (old_state, new_state) not in EDGES:
+        return f'a report does not move a Workflow from "{old_state}" to "{new_state}"'
+    if (old_state, new_state) == _BEGIN_AGAIN and _policy(old) != RESTART:
         return f"only a Workflow with annotation {names.ON_REBOOT}: {RESTART} begins again"
     agent, tasks = _agent(new), _in(old, "status").get("tasks") or []
     if agent != _agent(old) and agent != (tasks[0].get("agentID") if tasks else ""):
@@ -133,22 +135,22 @@ def _texts(values: tuple[str, ...]) -> str:
     return "[" + ", ".join(f"'{value}'" for value in values) + "]"
 
 
-_WAS, _IS = "oldObject.status.state", "object.status.state"
-_MOVES = " || ".join(f"({_WAS} == '{start}' && {_IS} == '{end}')" for start, end in EDGES)
+_OLD_STATE, _NEW_STATE = "oldObject.status.state", "object.status.state"
+_MOVES = " || ".join(f"({_OLD_STATE} == '{start}' && {_NEW_STATE} == '{end}')" for start, end in EDGES)
 _IS_TO_RESTART = (
     f"has(oldObject.metadata.annotations) && '{names.ON_REBOOT}' in oldObject.metadata.annotations && "
     f"oldObject.metadata.annotations['{names.ON_REBOOT}'].trim().lowerAscii() == '{RESTART}'"
 )
 _AGENT = "(has({0}.status.agentID) ? {0}.status.agentID : '')"
 _IS_FIRST_AGENT = (
-    "has(oldObject.status.tasks) && oldObject.status.tasks.size() > 0 && "
-    f"{_AGENT.format('object')} == oldObject.status.tasks[0].agentID"
+    f"has(oldObject.status.tasks) && oldObject.status.tasks.size() > 0 && {_AGENT.format('object')} == "
+    "oldObject.status.tasks[0].agentID"
 )
 _PROGRESS_EXPRESSION = " && ".join(
     (
-        f"has(oldObject.status) && has({_WAS}) && {_WAS} in {_texts(OPEN)}",
-        f"has(object.status) && has({_IS}) && ({_IS} == {_WAS} || {_MOVES})",
-        f"({_WAS} != '{_BEGIN_AGAIN[0]}' || {_IS} != '{_BEGIN_AGAIN[1]}' || ({_IS_TO_RESTART}))",
+        f"has(oldObject.status) && has({_OLD_STATE}) && {_OLD_STATE} in {_texts(OPEN)}",
+        f"has(object.status) && has({_NEW_STATE}) && ({_NEW_STATE} == {_OLD_STATE} || {_MOVES})",
+        f"({_OLD_STATE} != '{_BEGIN_AGAIN[0]}' || {_NEW_STATE} != '{_BEGIN_AGAIN[1]}' || ({_IS_TO_RESTART}))",
         f"({_AGENT.format('object')} == {_AGENT.format('oldObject')} || ({_IS_FIRST_AGENT}))",
     )
 )
@@ -200,13 +202,13 @@ TABLE: Final = (
         (SMEE, TOOTLES),
         HARDWARE.collection,
         _annotations(INSTALLED_SYSTEM_UP, INSTALLED_SYSTEM_FAILED),
-        "What an installed system reported of itself; taken off when its machine boots the in-memory OS again.",
+        "Reports of an installed system; removed when its machine boots the in-memory OS again.",
     ),
     Writes(
         (TINK_SERVER,),
         HARDWARE.collection,
         _annotations(ANNOTATION_AGENT_ATTRIBUTES, KNOWN_BY),
-        "What the agent found in the machine, and how it was known.",
+        "Hardware attributes that the agent detected, and how it was identified.",
     ),
     Writes(
         (TINK_SERVER,),
@@ -221,7 +223,7 @@ TABLE: Final = (
             names.REFUSED,
             f"{LOG_PREFIX}*",
         ),
-        "What agents reported beside the state of actions.",
+        "Reports of agents beside the state of actions.",
     ),
     Writes(
         (TINK_SERVER,),
@@ -236,12 +238,12 @@ TABLE: Final = (
             (*_ACTION, "executionDuration"),
             (*_ACTION, "message"),
         ),
-        "How far the actions are.",
+        "Progress of the actions.",
         subresource="status",
         limit=PROGRESS,
     ),
     Writes((SMEE, TOOTLES), EVENTS, ((),), "Steps of a boot.", verb="create", limit=EVENT),
-    Writes((SMEE, TOOTLES), EVENTS, (("count",), ("lastTimestamp",)), "That a step was repeated.", limit=OWN_EVENT),
+    Writes((SMEE, TOOTLES), EVENTS, (("count",), ("lastTimestamp",)), "Repetitions of a step.", limit=OWN_EVENT),
 )
 """Everything that these components write. The path `()` is the whole object."""
 
@@ -252,8 +254,8 @@ def writes_of(process: str) -> tuple[Writes, ...]:
     return tuple(row for row in TABLE if components & set(row.components))
 
 
-def shown(path: FieldPath) -> str:
-    """A path for people, as in `metadata.annotations[ironbell.dev/boot-token]`."""
+def path_text(path: FieldPath) -> str:
+    """A path as text, such as `metadata.annotations[ironbell.dev/boot-token]`."""
     text = ""
     for name in path:
         if name == "[]":

@@ -76,7 +76,7 @@ def backup(
     Secrets stay encrypted in the file, and the key is not in it without --include-key: keep storage.key in another
     place.
     """
-    from ironbell.app.storage.backup import BackupOptions, make_backup
+    from ironbell.app.storage.backup import BackupOptions, create_backup
     from ironbell.base.clock import SystemClock
     from ironbell.cli.version import ironbell_version
 
@@ -89,7 +89,7 @@ def backup(
         overwrite=force,
     )
     with _stages() as stage:
-        manifest = make_backup(options, release=ironbell_version(), clock=SystemClock(), stage=stage)
+        manifest = create_backup(options, release=ironbell_version(), clock=SystemClock(), stage=stage)
     if output == "json":
         click.echo(msgspec.json.encode({"file": str(file), **msgspec.to_builtins(manifest)}).decode())
         return

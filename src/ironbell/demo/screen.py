@@ -76,7 +76,7 @@ class Screen:
             self._has_progress = True
 
     def since(self, about: str, progress: str = "") -> str:
-        """What a server is doing after its last line, and for how long; `progress` replaces the time."""
+        """The server's step after its last line, and its duration; `progress` replaces the time."""
         for at, line in reversed(self.times):
             if line.about == about and line.follows:
                 return ", ".join((line.follows, progress or f"for {self.elapsed_s - at:.0f} s"))

@@ -38,7 +38,7 @@ class Line:
     about: str = ""
     """The server's title, if there are several."""
     follows: str = ""
-    """What the server does next; empty takes it from the label, if that determines it."""
+    """The server's next step; if empty, the step that the label determines."""
     value: str = ""
     """The new state, for programs: text is for people."""
 

@@ -33,7 +33,7 @@ class TableEvent:
     answer."""
     table: Answer = field(default_factory=dict)
     message: str = ""
-    """Why the API cannot be reached."""
+    """The reason why the API cannot be reached."""
 
 
 async def find_object(api: Api, kind: Kind[Any], namespace: str, name: str) -> Object | None:

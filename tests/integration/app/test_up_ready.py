@@ -113,7 +113,7 @@ def test_an_interface_or_folder_that_does_not_exist_is_an_error(tmp_path: Path, 
     )
     folder = tmp_path / "osie"
     assert failed(*site, "--interface", "eno2", "--osie-dir", str(folder), prefix=namespace) == (
-        f'ironbell: --osie-dir: there is no folder "{folder}"; `ironbell osie build --output {folder}` builds the '
+        f'ironbell: --osie-dir: folder "{folder}" does not exist; `ironbell osie build --output {folder}` builds the '
         "in-memory OS there"
     )
 

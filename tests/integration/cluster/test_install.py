@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from ironbell.app.install.apply import ASKED_AGAIN
+from ironbell.app.install.apply import REMINDED_AT
 from support.components import IRONBELL, NAMESPACE, OnCluster, ironbell
 from support.kubeapi import KubeApi, eventually
 
@@ -73,7 +73,7 @@ def test_a_definition_that_is_being_deleted_is_waited_for(on_cluster: OnCluster)
             assert said.split() == ["waiting", "CustomResourceDefinition", pools[0].rpartition("/")[2]]
             # a deletion that takes long may have been forgotten
             assert eventually(
-                lambda: ASKED_AGAIN in on_cluster.api.get(pools[0]).json["metadata"].get("annotations", ())
+                lambda: REMINDED_AT in on_cluster.api.get(pools[0]).json["metadata"].get("annotations", ())
             )
             assert installing.poll() is None
             assert on_cluster.api.patch(pools[0], {"metadata": {"finalizers": kept[:-1]}}).status == 200

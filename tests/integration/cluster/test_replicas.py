@@ -87,7 +87,7 @@ def test_a_leader_that_was_held_up_leaves_instead_of_working_on(
         os.kill(leader.pid, signal.SIGCONT)
     eventually(lambda: not leader.is_running)
     assert leader.stop() == 1
-    assert "lost its lease" in leader.said("cannot go on")[0]["why"]
+    assert "lost its lease" in leader.said("process failed")[0]["why"]
     assert other.leads
     assert holder(on_cluster) == other.said("leading")[0]["identity"]
 

@@ -173,5 +173,5 @@ def test_kinds_are_found_by_group() -> None:
 
 
 def test_unknown_group_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownGroupError, match=r"'nobody\.test' is not known; known are: tinkerbell\.org"):
+    with pytest.raises(UnknownGroupError, match=r"'nobody\.test' is not known; known groups: tinkerbell\.org"):
         kinds_of(["nobody.test"])

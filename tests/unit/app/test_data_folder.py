@@ -103,5 +103,5 @@ def test_the_command_ends_with_one_line(folder: Path) -> None:
     assert done.returncode == 1
     assert done.stderr == (
         f'ironbell: {folder}/tokens.json belongs to account "{OTHER}", which may have replaced the site\'s keys, and '
-        f'not to "root"; restore it from a backup, or run `chown root {folder}/tokens.json` if you know why it is so\n'
+        f'not to "root"; restore it from a backup, or run `chown root {folder}/tokens.json` if you know the reason\n'
     )

@@ -245,7 +245,7 @@ def test_where_machines_find_images() -> None:
 
 
 def test_options_that_contradict_each_other() -> None:
-    with pytest.raises(OptionsError, match="the name 'images' is taken by --node-images"):
+    with pytest.raises(OptionsError, match="the name 'images' belongs to --node-images"):
         options(simulate=1, node_images="/srv/images", artefacts={"images": "/srv"})
     with pytest.raises(OptionsError, match="node-images has no effect here"):
         options(node_images="/srv/images")
@@ -255,6 +255,6 @@ def test_a_folder_that_does_not_exist_is_an_error_with_the_command(tmp_path: Pat
     with pytest.raises(OptionsError) as error:
         check_environment(options(simulate=1, node_images=str(tmp_path / "images")))
     assert str(error.value) == (
-        f'--node-images: there is no folder "{tmp_path}/images"; `ironbell image build --kernel server '
+        f'--node-images: folder "{tmp_path}/images" does not exist; `ironbell image build --kernel server '
         f"--kubernetes VERSION --output {tmp_path}/images/` builds an image there"
     )

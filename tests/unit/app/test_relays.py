@@ -16,16 +16,16 @@ def reply(relay: str, hardware: str) -> Reply:
 
 def test_a_relay_is_known_once_a_known_machine_was_answered_through_it() -> None:
     relays = Relays()
-    relays.note(reply("192.0.2.1", ""))
-    relays.note(reply("0.0.0.0", "default/one"))
+    relays.record(reply("192.0.2.1", ""))
+    relays.record(reply("0.0.0.0", "default/one"))
     assert "192.0.2.1" not in relays
     assert "0.0.0.0" not in relays
-    relays.note(reply("192.0.2.1", "default/one"))
+    relays.record(reply("192.0.2.1", "default/one"))
     assert "192.0.2.1" in relays
 
 
 def test_there_are_so_many_relays_and_no_more() -> None:
     relays = Relays()
     for number in range(MAX_RELAYS + 10):
-        relays.note(reply(str(IPv4Address("10.0.0.0") + number + 1), "default/one"))
+        relays.record(reply(str(IPv4Address("10.0.0.0") + number + 1), "default/one"))
     assert sum(str(IPv4Address("10.0.0.0") + number + 1) in relays for number in range(MAX_RELAYS + 10)) == MAX_RELAYS

@@ -105,7 +105,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, names: tuple[s
     for name in names:
         (tmp_path / "wire" / name).mkdir(parents=True)
     before = owner(tmp_path / "wire")
-    with pytest.raises(ServiceFolderError, match=r"holds something else .*; give another --data-dir"):
+    with pytest.raises(ServiceFolderError, match=r"has other content .*; choose another --data-dir"):
         open_service_folder(tmp_path / "wire", ACCOUNT, is_chosen=True)
     assert owner(tmp_path / "wire") == before
 
@@ -141,5 +141,5 @@ def test_the_default_account_is_a_number_that_nobody_has(monkeypatch: pytest.Mon
     monkeypatch.setattr(privileges, "ACCOUNT", "no-such-account")
     assert named_account("") == Account("60770", SERVICE_ID, SERVICE_ID)
     monkeypatch.setattr(privileges, "SERVICE_ID", NOBODY)
-    with pytest.raises(PrivilegeError, match='belongs to account "nobody"; give them another with --user'):
+    with pytest.raises(PrivilegeError, match='belongs to account "nobody"; set another one with --user'):
         named_account("")

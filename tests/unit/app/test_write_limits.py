@@ -25,7 +25,7 @@ from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.policies import policies
 from ironbell.app.roles import SERVICE_GROUPS, service_account_user
 from ironbell.app.site.wire_limits import limit_wire
-from ironbell.app.write_rules import COMPONENTS_OF, EDGES, EVENTS, OPEN, TABLE, FieldPath, Writes, shown, writes_of
+from ironbell.app.write_rules import COMPONENTS_OF, EDGES, EVENTS, OPEN, TABLE, FieldPath, Writes, path_text, writes_of
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import CelError, compile_expression
@@ -329,7 +329,7 @@ def test_every_other_field_is_refused_by_the_policy(
         tried += 1
         why = policy.refuses(user_of(process), plural, old, new, subresource=subresource)
         may = any(is_listed(row, path) for row in rows)
-        assert (why == "") is may, (shown(path), why)
+        assert (why == "") is may, (path_text(path), why)
     assert tried > 15
 
 
@@ -363,7 +363,7 @@ async def test_every_other_field_is_refused_by_the_embedded_api(process: str) ->
                     resource = f"{plural}/{subresource}".rstrip("/")
                     rows = [row for row in writes_of(process) if (row.resource, row.verb) == (resource, "patch")]
                     may = any(is_listed(row, path) for row in rows)
-                    assert (why == "") is may, (resource, shown(path), why)
+                    assert (why == "") is may, (resource, path_text(path), why)
                     tried += 1
             assert tried > LEAST[plural]
             assert msgspec.json.decode(await admin.get(where, "default", "x")) == stored
@@ -411,7 +411,9 @@ async def test_a_finished_workflow_stays_finished(process: str) -> None:
                 for path, old, new in every_change("workflows"):
                     if path[0] == "status" and path != ("status", "state"):
                         change = patch_between(old, new)
-                        assert await patched(server, process, "workflows", change, subresource="status"), shown(path)
+                        assert await patched(server, process, "workflows", change, subresource="status"), path_text(
+                            path
+                        )
 
 
 def test_a_workflow_begins_again_only_where_a_person_said_so(policy: Policy) -> None:

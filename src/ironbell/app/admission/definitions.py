@@ -1,7 +1,7 @@
-"""Cluster API's kinds in the embedded API: defined when it answers already, and converted in its own process.
+"""Cluster API's kinds in the embedded API: defined once the API answers, and converted in its process.
 
-Their definitions take longer than all others together, and the servers toward machines need none of them. The kinds of
-a component that is left out are left alone: who takes its place brings definitions and webhooks of its own.
+Their definitions take longer than all others together, and the servers for machines need none of them. The kinds of a
+component that is left out are not defined: its replacement brings its own definitions and webhooks.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class _Definition(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClusterKinds:
-    """What converts, completes and checks objects of these kinds; `join` comes right after the server's start."""
+    """Converts, completes and checks objects of these kinds; `join` is called right after the server's start."""
 
     def __init__(self, without: Collection[str] = ()) -> None:
-        """`without` names components whose kinds are somebody else's."""
+        """`without` names components whose kinds other managers define."""
         self._without = frozenset(without)
         self._systems = systems_without(self._without)
         self._server: ApiServer | None = None
@@ -44,18 +44,18 @@ class ClusterKinds:
 
     @property
     def conversions(self) -> Mapping[str, Convert]:
-        """For `ApiServer.open`."""
+        """The conversions for `ApiServer.open`."""
         return dict.fromkeys(converted_in(self._systems), self._convert)
 
     def join(self, server: ApiServer) -> None:
-        """Complete and check what is written, and look up definitions, in this server."""
+        """Complete and check writes, and look up definitions, in this server."""
         self._server = server
         checked = converted_in(self._systems).union(*(system.admitted for system in self._systems))
         lookups = Lookups(server.client(SYSTEM))
         ClusterAdmission(self._convert, checked, lambda: lookups).register(server.admission)
 
     async def define(self, server: ApiServer) -> None:
-        """Define the kinds, and list who looks after them in the inventory of providers."""
+        """Define the kinds, and record their providers in the inventory."""
         from ironbell.app.admission.inventory import list_providers
 
         await server.define(await load(self._documents))

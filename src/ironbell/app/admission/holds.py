@@ -1,5 +1,5 @@
-"""In the embedded API: a Hardware that is being held gets the finalizer of its hold in the same write, so that no
-deletion falls in between. On a cluster the Hardware controller adds it a moment later.
+"""In the embedded API: a Hardware that is being held gets the finalizer of its hold in the same write, so that it
+cannot be deleted in between. On a cluster, the Hardware controller adds it a moment later.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ironbell.provisioner.deletion import lacks_hold_finalizer
 
 
 def protect_held_servers(admission: Admission) -> None:
-    """Have every write of a Hardware completed."""
+    """Complete every write of a Hardware."""
     admission.mutating(_is_hardware, _protect)
 
 

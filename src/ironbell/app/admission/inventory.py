@@ -1,4 +1,4 @@
-"""The inventory of Cluster API's providers: which of them are ours, for clusterctl.
+"""The inventory of Cluster API's providers: the ones that Ironbell provides, for clusterctl.
 
 `clusterctl move` compares the inventories of both sides before it begins, and `clusterctl upgrade plan` reads it.
 
@@ -19,12 +19,12 @@ from ironbell.api.clusterctl.provider import PROVIDER
 from ironbell.app.systems import SYSTEMS, systems_without
 
 EMBEDDED_NAMESPACE: Final = "kube-system"
-"""Where the embedded API's inventory is: it has no namespace of a provider."""
+"""Namespace of the embedded API's inventory, which has no namespace of a provider."""
 _OPTIONS: Final = WriteOptions(field_manager="ironbell", force=True)
 
 
 def inventory(namespace: str, components: Collection[str]) -> Iterator[dict[str, Any]]:
-    """The entries of those components that are providers."""
+    """The inventory entries of the components that are providers."""
     for system in SYSTEMS:
         provider = system.provider
         if provider is not None and system.name in components:
@@ -47,7 +47,7 @@ def inventory(namespace: str, components: Collection[str]) -> Iterator[dict[str,
 
 
 async def list_providers(api: Api, without: Collection[str]) -> None:
-    """Make the embedded API's inventory say what runs; the components in `without` are somebody else's."""
+    """Update the embedded API's inventory to what runs; other managers provide the components in `without`."""
     for document in inventory(EMBEDDED_NAMESPACE, [system.name for system in systems_without(without)]):
         body, name = msgspec.json.encode(document), document["metadata"]["name"]
         await api.patch(

@@ -1,4 +1,4 @@
-"""Where the API server reads whom it may trust when it calls our webhooks, and where their certificates are kept."""
+"""The objects in which the API server reads the certificate authority of our webhooks, and the certificates' Secret."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Place:
 
 
 def places_of(systems: Iterable[System]) -> tuple[Place, ...]:
-    """The objects about webhooks that the processes of these systems answer."""
+    """The objects about the webhooks that the processes of these systems answer."""
     return tuple(place for system in systems for place in _places(system))
 
 
@@ -40,12 +40,12 @@ def _places(system: System) -> Iterator[Place]:
 
 
 def secret_of(systems: Iterable[System]) -> str:
-    """The Secret with the certificates of a process that runs these systems: one for each name that it serves by."""
+    """The Secret with the certificates of a process that runs these systems: one for each name of the process."""
     return next(system.webhook_names.secret for system in systems if answers_webhooks(system))
 
 
-def client_configs(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of such an object that name the authority."""
-    conversion = ((found.get("spec") or {}).get("conversion") or {}).get("webhook") or {}
-    every = [webhook.get("clientConfig") for webhook in (*(found.get("webhooks") or ()), conversion)]
+def client_configs(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of such an object that contain the authority."""
+    conversion = ((config.get("spec") or {}).get("conversion") or {}).get("webhook") or {}
+    every = [webhook.get("clientConfig") for webhook in (*(config.get("webhooks") or ()), conversion)]
     return [config for config in every if isinstance(config, dict)]

@@ -1,4 +1,4 @@
-"""References into other namespaces on an API server of another kind: a webhook that asks it what their writers may do.
+"""References into other namespaces on another API server: a webhook that queries the rights of their writers.
 
 Source: admission.k8s.io/v1 AdmissionReview; authorization.k8s.io/v1 SubjectAccessReview.
 """
@@ -62,20 +62,20 @@ class _AccessReview(msgspec.Struct, frozen=True):
 
 
 def reference_handler(reviews: Reviews) -> Handler:
-    """Answers AdmissionReviews. What cannot be looked up fails the request, and with it the write."""
+    """Answers AdmissionReviews. A failed query fails the request, and with it the write."""
 
     async def handle(body: bytes) -> bytes:
         request = msgspec.json.decode(body, type=_AdmissionReview).request
         response: Object = {"uid": request.uid, "allowed": True}
         if request.object is not None:
-            response |= await _judged(request, request.object, reviews)
+            response |= await _response(request, request.object, reviews)
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
         return msgspec.json.encode(review)
 
     return handle
 
 
-async def _judged(request: _Request, new: Object, reviews: Reviews) -> Object:
+async def _response(request: _Request, new: Object, reviews: Reviews) -> Object:
     group, plural = request.resource.group, request.resource.resource
     placed = {**new, "metadata": {**(new.get("metadata") or {}), "namespace": request.namespace}}
     write = Write(group, plural, request.namespace, request.user_info.username, placed, request.old_object)
@@ -102,12 +102,12 @@ def _holds(user: _User, reviews: Reviews) -> Holds:
             "name": right.name,
         }
         spec = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
-        question = {
+        review = {
             "apiVersion": REVIEWS.api_version,
             "kind": "SubjectAccessReview",
             "spec": {**spec, "resourceAttributes": attributes},
         }
-        answer = await reviews.create(REVIEWS, "", msgspec.json.encode(question))
+        answer = await reviews.create(REVIEWS, "", msgspec.json.encode(review))
         return msgspec.json.decode(answer, type=_AccessReview).status.allowed
 
     return holds

@@ -1,4 +1,5 @@
-"""References into other namespaces in the embedded API: their writers must hold the rights that they make use of."""
+"""References into other namespaces in the embedded API: their writers must hold the rights that these references
+use."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ironbell.contract.crossing import Access
 
 
 def check_references(admission: Admission, authorizer: Authorizer) -> None:
-    """Have every write of an object that may refer to other namespaces checked."""
+    """Check every write of an object that may refer to other namespaces."""
 
     async def review(request: AdmissionRequest) -> None:
         if request.subresource or request.new is None or request.operation is Operation.DELETE:
@@ -31,8 +32,8 @@ def check_references(admission: Admission, authorizer: Authorizer) -> None:
 
 def _holds(authorizer: Authorizer, identity: Identity) -> Holds:
     async def holds(right: Access) -> bool:
-        wanted = Attributes(right.verb, right.group, right.resource, right.namespace, right.name)
-        return authorizer.decide(identity, wanted).allowed
+        attributes = Attributes(right.verb, right.group, right.resource, right.namespace, right.name)
+        return authorizer.decide(identity, attributes).allowed
 
     return holds
 

@@ -1,7 +1,7 @@
-"""What is said about an object when it is applied: warnings, which kubectl shows, and never a refusal.
+"""Warnings about an object when it is applied, which kubectl shows; they never reject it.
 
-A Template that does not parse and a MAC address that two Hardware claim are told by their status too, later. Refusing
-them would make the outcome depend on the order in which objects are applied, and on this server's being there.
+A Template that does not parse and a MAC address that two Hardware claim are reported in their status later. A rejection
+would make the outcome depend on the order in which objects are applied, and on the availability of this server.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ironbell.controllers.tink.template import Parse
 from ironbell.kube.decision import AnyKind
 
 Review: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[list[str]]]
-"""The new object, or the one that is to be deleted, to warnings about it."""
+"""Takes the new object, or the one that is to be deleted, and returns warnings about it."""
 
 
 def template_review(parse: Parse) -> Review:
-    """Whether a Template's text parses."""
+    """Review whether a Template's text parses."""
 
     async def review(document: Mapping[str, Any]) -> list[str]:
         text = (document.get("spec") or {}).get("data") or ""
@@ -31,14 +31,14 @@ def template_review(parse: Parse) -> Review:
         try:
             await parse(text, namespace)
         except IronbellError as error:
-            return [f"spec.data: {error}"] if error.retry is Retry.NEVER else []  # its status will tell
+            return [f"spec.data: {error}"] if error.retry is Retry.NEVER else []  # its status will report it
         return []
 
     return review
 
 
 def ineffective_review(kind: AnyKind) -> Review:
-    """Whether fields of an object have no effect."""
+    """Review whether fields of an object have no effect."""
 
     async def review(document: Mapping[str, Any]) -> list[str]:
         return warnings_of(kind.group, kind.plural, document)
@@ -47,7 +47,7 @@ def ineffective_review(kind: AnyKind) -> Review:
 
 
 async def hardware_deletion_review(document: Mapping[str, Any]) -> list[str]:
-    """Whether the Hardware that is to be deleted is in use or held."""
+    """Review whether the Hardware that is to be deleted is in use or held."""
     return deletion_warnings_of(document)
 
 
@@ -61,13 +61,13 @@ def both(first: Review, second: Review) -> Review:
 
 
 def hardware_review(directory: HardwareDirectory) -> Review:
-    """Whether another Hardware has one of its MAC addresses."""
+    """Review whether another Hardware has one of its MAC addresses."""
 
     async def review(document: Mapping[str, Any]) -> list[str]:
         try:
             hardware = HARDWARE.decode(msgspec.json.encode(document))
         except msgspec.MsgspecError:
-            return []  # the schema has the say
+            return []  # the schema rejects it
         return list(_claimed(hardware, directory))
 
     return review
@@ -75,17 +75,17 @@ def hardware_review(directory: HardwareDirectory) -> Review:
 
 def _claimed(hardware: Hardware, directory: HardwareDirectory) -> list[str]:
     own = "/".join(hardware.key)
-    found = []
+    warnings = []
     for number, interface in enumerate(hardware.spec.interfaces):
         mac = normal_mac(interface.dhcp.mac) if interface.dhcp else ""
         others = [name for name in _names(directory, mac) if name != own]
         if others:
             claimed = ", ".join(others)
-            found.append(
+            warnings.append(
                 f"spec.interfaces[{number}].dhcp.mac: {mac} is also claimed by Hardware {claimed}; "
                 "none of them is served until only one has it"
             )
-    return found
+    return warnings
 
 
 def _names(directory: HardwareDirectory, mac: str) -> tuple[str, ...]:

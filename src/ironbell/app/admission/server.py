@@ -28,7 +28,7 @@ _requests = Counter("controller_runtime_webhook_requests", "Admission requests a
 _latency = Histogram("controller_runtime_webhook_latency_seconds", "Time of an admission request.", ["webhook"])
 
 MAX_BODY = 32 << 20
-"""A list of objects to convert; of one object, old and new, there is less."""
+"""Enough for a list of objects to convert; an admission request has only the old and the new object."""
 SHUTDOWN_S = 1.0
 _WARNING = 250
 """Longer warnings are cut by the API server."""
@@ -51,9 +51,9 @@ class Webhooks:
     address: str
     tls: WebhookTls
     reviews: Mapping[str, Review]
-    """By path: what is said about an object, and never a refusal."""
+    """Reviews by path: they return warnings about an object, and never reject it."""
     handlers: Mapping[str, Handler] = field(default_factory=dict)
-    """By path: what is answered in full. A defect fails the request."""
+    """Handlers by path: they return the whole response. A defect fails the request."""
     name: str = "webhooks"
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -65,31 +65,33 @@ class Webhooks:
         """
         application = web.Application(client_max_size=MAX_BODY)
         application.add_routes([web.post(path, self._reviewing(path, review)) for path, review in self.reviews.items()])
-        application.add_routes([web.post(path, self._handling(path, one)) for path, one in self.handlers.items()])
+        application.add_routes(
+            [web.post(path, self._handling(path, handler)) for path, handler in self.handlers.items()]
+        )
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
-        looking_after = asyncio.create_task(self.tls.run(), name="webhook certificates")
+        maintenance = asyncio.create_task(self.tls.run(), name="webhook certificates")
         host, port = read_address(self.address)
         try:
             await web.TCPSite(runner, host, port, ssl_context=self.tls.context).start()
             stopping = asyncio.create_task(self._stopping.wait())
-            await asyncio.wait([stopping, looking_after], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([stopping, maintenance], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
-            if looking_after.done():
-                looking_after.result()
+            if maintenance.done():
+                maintenance.result()
         except OSError as error:
             raise AddressError(f"--webhook-address {self.address}: {error.strerror}") from error
         finally:
-            looking_after.cancel()
-            await asyncio.gather(looking_after, return_exceptions=True)
+            maintenance.cancel()
+            await asyncio.gather(maintenance, return_exceptions=True)
             await runner.cleanup()
 
     def stop(self) -> None:
-        """Let it end."""
+        """Stop serving."""
         self._stopping.set()
 
     async def check(self) -> str:
-        """Ready when it has a certificate."""
+        """Ready once it has a certificate."""
         return "" if self.tls.is_loaded else "no certificate yet"
 
     def _reviewing(self, path: str, review: Review) -> Any:
@@ -115,7 +117,7 @@ async def _handled(request: web.Request, handler: Handler) -> web.Response:
     try:
         return web.Response(body=await handler(await request.read()), content_type="application/json")
     except msgspec.MsgspecError as error:
-        return web.Response(status=400, text=f"no such review: {error}")
+        return web.Response(status=400, text=f"not a valid review: {error}")
     except Exception:  # noqa: BLE001 - logged with its traceback
         _log.exception("webhook failed", path=request.path)
         return web.Response(status=500, text="the webhook failed; see the log of ironbell")
@@ -123,17 +125,17 @@ async def _handled(request: web.Request, handler: Handler) -> web.Response:
 
 async def _answer(request: web.Request, review: Review) -> web.Response:
     try:
-        asked = msgspec.json.decode(await request.read(), type=_AdmissionReview).request
+        review_request = msgspec.json.decode(await request.read(), type=_AdmissionReview).request
     except msgspec.MsgspecError as error:
-        return web.Response(status=400, text=f"no AdmissionReview: {error}")
+        return web.Response(status=400, text=f"not a valid AdmissionReview: {error}")
     try:
-        document = asked.object if asked.object is not None else asked.old_object
+        document = review_request.object if review_request.object is not None else review_request.old_object
         warnings = await review(document) if document is not None else []
     except Exception:  # noqa: BLE001 - logged with its traceback
-        # A defect in a review must not keep anybody from applying an object.
-        _log.exception("review failed", path=request.path)
+        # A defect in a review must not prevent anybody from applying an object.
+        _log.exception("admission review failed", path=request.path)
         warnings = []
-    response: dict[str, Any] = {"uid": asked.uid, "allowed": True}
+    response: dict[str, Any] = {"uid": review_request.uid, "allowed": True}
     if warnings:
         response["warnings"] = [_short(warning) for warning in warnings]
     body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}

@@ -1,11 +1,11 @@
 """The webhooks' certificates where they are needed: in a Secret that all replicas share, in the webhook
 configurations and definitions so that the API server trusts them, and in this process's TLS context.
 
-Whichever replica first finds that something must be renewed does it; the Secret's resourceVersion decides between
-several. The API server is told of a new authority before anything signed by it is served.
+The first replica that finds that something must be renewed renews it; the Secret's resourceVersion decides between
+several. The API server gets a new authority before anything signed by it is served.
 
-Failure modes: what the API server refuses or does not answer is logged and tried again; until then the last good
-certificate is served, which is good for weeks.
+Failure modes: an error of the API server is logged and the operation is tried again; until then the last valid
+certificate is served, which is valid for weeks.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ironbell.kube.serving_certificates import AUTHORITY, CERTIFICATE, KEY, rene
 
 _log = structlog.get_logger()
 
-LOOK_S = 300.0
-AGAIN_S = 5.0
+CHECK_INTERVAL_S = 300.0
+RETRY_INTERVAL_S = 5.0
 
 
 @dataclass
 class WebhookTls:
-    """One replica's view. `context` is what the server uses; it serves once `run` has loaded a certificate."""
+    """The certificates of one replica. The server uses `context`, which serves once `run` has loaded a certificate."""
 
     api: Api
     namespace: str
@@ -49,21 +49,21 @@ class WebhookTls:
     _serving: bytes = b""
 
     async def run(self) -> None:
-        """Keep everything in order until cancelled."""
+        """Keep certificates up to date until cancelled."""
         while True:
             try:
                 await self.sync()
-                pause_s = LOOK_S
+                pause_s = CHECK_INTERVAL_S
             except (ApiError, ssl.SSLError) as error:
-                _log.warning("webhook certificates not looked after", why=str(error))
-                pause_s = AGAIN_S
+                _log.warning("webhook certificates not maintained", why=str(error))
+                pause_s = RETRY_INTERVAL_S
             await asyncio.sleep(pause_s)
 
     async def sync(self) -> None:
-        """Bring Secret, webhook configuration and context up to date, in this order.
+        """Bring the Secret, the webhook configurations and the context up to date, in this order.
 
         Raises:
-            ApiError: the API server refuses or cannot be reached.
+            ApiError: the API server rejects a request or cannot be reached.
         """
         data = await self._secret()
         await self._announce(data[AUTHORITY])
@@ -73,15 +73,15 @@ class WebhookTls:
             _log.info("webhook certificate loaded")
 
     async def _secret(self) -> Mapping[str, bytes]:
-        """What the Secret holds, renewed if need be."""
+        """The content of the Secret, renewed if necessary."""
         while True:
-            found = await self._read()
-            held = _decoded(found)
+            secret = await self._read()
+            held = _decoded(secret)
             data = await asyncio.to_thread(renewed, held, self.names, self.clock.now())
             if data is None:
                 return held
             try:
-                await self._write(found, data)
+                await self._write(secret, data)
             except (Conflict, AlreadyExists):
                 continue  # another replica was first
             _log.info("webhook certificates renewed", secret=self.secret)
@@ -89,17 +89,17 @@ class WebhookTls:
 
     async def _read(self) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = msgspec.json.decode(
+            secret: dict[str, Any] = msgspec.json.decode(
                 await self.api.get(SECRET.collection, self.namespace, self.secret)
             )
         except NotFound:
             return None
-        return found
+        return secret
 
-    async def _write(self, found: dict[str, Any] | None, data: Mapping[str, bytes]) -> None:
+    async def _write(self, old: dict[str, Any] | None, data: Mapping[str, bytes]) -> None:
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
-        if found is not None:
-            body = msgspec.json.encode({**found, "data": encoded})
+        if old is not None:
+            body = msgspec.json.encode({**old, "data": encoded})
             await self.api.replace(SECRET.collection, self.namespace, self.secret, body)
             return
         metadata = {
@@ -107,32 +107,32 @@ class WebhookTls:
             "namespace": self.namespace,
             "labels": {"app.kubernetes.io/name": "ironbell", "app.kubernetes.io/part-of": "ironbell"},
         }
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/tls"}
-        await self.api.create(SECRET.collection, self.namespace, msgspec.json.encode({**secret, "data": encoded}))
+        new = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/tls"}
+        await self.api.create(SECRET.collection, self.namespace, msgspec.json.encode({**new, "data": encoded}))
 
     async def _announce(self, authority: bytes) -> None:
-        """Have the API server trust the authority, wherever it reads that."""
+        """Have the API server trust the authority, in all objects where it reads it."""
         bundle = base64.b64encode(authority).decode()
         for place in self.places:
             await self._announce_at(place, bundle)
 
     async def _announce_at(self, place: Place, bundle: str) -> None:
         while True:
-            found = msgspec.json.decode(await self.api.get(place.where, "", place.name))
-            configs = client_configs(found)
+            configuration = msgspec.json.decode(await self.api.get(place.where, "", place.name))
+            configs = client_configs(configuration)
             if all(config.get("caBundle") == bundle for config in configs):
                 return
             for config in configs:
                 config["caBundle"] = bundle
             try:
-                await self.api.replace(place.where, "", place.name, msgspec.json.encode(found))
+                await self.api.replace(place.where, "", place.name, msgspec.json.encode(configuration))
             except Conflict:
                 continue
             return
 
 
-def _decoded(found: Mapping[str, Any] | None) -> dict[str, bytes]:
-    data: Mapping[str, str] = (found or {}).get("data") or {}
+def _decoded(secret: Mapping[str, Any] | None) -> dict[str, bytes]:
+    data: Mapping[str, str] = (secret or {}).get("data") or {}
     try:
         return {name: base64.b64decode(value, validate=True) for name, value in data.items()}
     except binascii.Error:
@@ -140,7 +140,7 @@ def _decoded(found: Mapping[str, Any] | None) -> dict[str, bytes]:
 
 
 def _load(context: ssl.SSLContext, data: Mapping[str, bytes]) -> None:
-    """For the handshakes from now on. Python's ssl takes certificates from files only."""
+    """Use the certificate for new handshakes. Python's ssl takes certificates only from files."""
     with tempfile.NamedTemporaryFile() as pair:
         pair.write(data[CERTIFICATE] + b"\n" + data[KEY])
         pair.flush()

@@ -1,7 +1,7 @@
-"""Warnings when objects of Tinkerbell's kinds are written, about fields without effect, and when a Hardware that is in
-use or held is deleted, in the embedded API's process.
+"""Warnings in the embedded API's process when objects of Tinkerbell's kinds are written, about fields without effect,
+and when a Hardware that is in use or held is deleted.
 
-On a cluster the webhook of `webhook_reviews` gives the same warnings. Nothing is ever rejected here.
+On a cluster the webhook of `webhook_reviews` gives the same warnings. Nothing is rejected here.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _KINDS: Final[Mapping[tuple[str, str], Callable[[bytes], list[Ineffective]]]] = 
 
 
 def warnings_of(group: str, plural: str, document: Mapping[str, Any]) -> list[str]:
-    """Warnings about an object; none where its schema rejects it anyway."""
+    """Warnings about an object; none if its schema rejects it anyway."""
     find = _KINDS.get((group, plural))
     try:
-        return [f"{found}." for found in find(msgspec.json.encode(document))] if find is not None else []
+        return [f"{ineffective}." for ineffective in find(msgspec.json.encode(document))] if find is not None else []
     except msgspec.MsgspecError:
         return []
 
@@ -65,7 +65,7 @@ def deletion_warnings_of(document: Mapping[str, Any]) -> list[str]:
 
 
 def warn_of_tinkerbell(admission: Admission) -> None:
-    """Have every write of these kinds looked at."""
+    """Review every write of these kinds."""
     admission.validating(_concerns, _review)
 
 

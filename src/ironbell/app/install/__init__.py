@@ -1,1 +1,1 @@
-"""Ironbell on a cluster: its manifests, generated from the code's own rules, and how they get there and away again."""
+"""Ironbell on a cluster: its manifests, generated from the code's own rules, and how they are applied and removed."""

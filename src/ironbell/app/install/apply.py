@@ -1,7 +1,7 @@
-"""Putting manifests on a cluster by server-side apply, and taking them away.
+"""Apply manifests to a cluster by server-side apply, and remove them.
 
-Applying again changes only what differs. Fields that somebody else has set are a conflict and are named, unless they
-are to be taken over. What a server does not have (the embedded API runs no pods) is left out and told.
+A repeated apply changes only what differs. Fields that another manager has set are a conflict and are named, unless
+they are to be taken over. Kinds that a server does not have (the embedded API runs no pods) are left out and reported.
 
 Failure modes: `InstallError` with the object and the server's reason.
 """
@@ -27,11 +27,11 @@ from ironbell.kube.transport.http import HttpApi
 
 MANAGER = "ironbell"
 ESTABLISHED_S = 60.0
-GONE_S = 120.0
-LOOK_S = 0.2
-ASK_AGAIN_S = 10.0
-ASKED_AGAIN = "ironbell.dev/deletion-asked-again"
-"""Annotation on a definition whose deletion takes long: when the API server was last reminded of it."""
+DELETION_TIMEOUT_S = 120.0
+POLL_S = 0.2
+REMIND_AFTER_S = 10.0
+REMINDED_AT = "ironbell.dev/deletion-asked-again"
+"""Annotation on a definition whose deletion takes long: the time of the last reminder to the API server."""
 _VOLATILE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 
 
@@ -44,45 +44,46 @@ class InstallError(IronbellError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one object."""
+    """The result for one object."""
 
     kind: str
     name: str
     namespace: str
     result: str
-    """`created`, `configured`, `unchanged`, `deleted`, `kept` or `not served`; before that perhaps `waiting`, for
-    one of that name which is being deleted."""
+    """`created`, `configured`, `unchanged`, `deleted`, `kept` or `not served`; before that perhaps `waiting`, for an
+    object of that name which is being deleted."""
 
 
 @dataclass(frozen=True)
 class ApplyOptions:
-    """How to apply."""
+    """Options of an apply."""
 
     dry_run: bool = False
     force: bool = False
-    """Take over fields of others."""
+    """Take over fields of other managers."""
 
 
 async def check_pods_run(api: HttpApi) -> None:
-    """
+    """Check that the API is that of a cluster that runs pods.
+
     Raises:
-        InstallError: it is an API of Ironbell's own, where Deployments start nothing.
+        InstallError: it is an API of Ironbell itself, where Deployments start nothing.
     """
     version = msgspec.json.decode(await api.raw("GET", "/version"))
     if "+ironbell" in str(version.get("gitVersion", "")):
         raise InstallError(
-            "This API is the one of `ironbell up`, which runs the controllers itself and runs no pods: nothing that is "
-            "installed here would start. Name a Kubernetes cluster with --kubeconfig, or apply the objects all the "
-            "same with --without-pods."
+            "This API belongs to `ironbell up`, which runs the controllers itself and runs no pods: nothing that is "
+            "installed here would start. Name a Kubernetes cluster with --kubeconfig, or apply the objects anyway with "
+            "--without-pods."
         )
 
 
 async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) -> AsyncIterator[Outcome]:
-    """Apply one after the other, and wait until definitions are served. What is being deleted is waited for and made
-    anew: applied to, it would still go.
+    """Apply the objects in order, and wait until definitions are served. An object that is being deleted is waited for
+    and created again, because an apply would not stop its deletion.
 
     Raises:
-        InstallError: the server refuses one, or one that is being deleted stays.
+        InstallError: the server rejects an object, or one that is being deleted stays.
     """
     served = Served(api)
     missing_namespaces: set[str] = set()
@@ -102,15 +103,15 @@ async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) 
         if options.dry_run and namespace in missing_namespaces:
             yield _outcome(document, "created")
             continue
-        before = await _found(api, where, document)
-        if _is_going(before):
+        existing = await _find_existing(api, where, document)
+        if _is_deleting(existing):
             if options.dry_run:
                 yield _outcome(document, "created")
                 continue
             yield _outcome(document, "waiting")
-            await _wait_gone(api, where, document["kind"], [_key(document)])
-            before = None
-        result = await _apply(api, where, document, before, options)
+            await _wait_deleted(api, where, document["kind"], [_key(document)])
+            existing = None
+        result = await _apply(api, where, document, existing, options)
         if document["kind"] == "Namespace" and result == "created":
             missing_namespaces.add(document["metadata"]["name"])
         if document["kind"] == "CustomResourceDefinition":
@@ -122,7 +123,7 @@ async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) 
         await _wait_established(api, definitions)
 
 
-async def _found(api: HttpApi, where: Collection, document: Object) -> Object | None:
+async def _find_existing(api: HttpApi, where: Collection, document: Object) -> Object | None:
     try:
         return await _find(api, where, *_key(document))
     except ApiError as error:
@@ -130,7 +131,7 @@ async def _found(api: HttpApi, where: Collection, document: Object) -> Object | 
 
 
 async def _apply(
-    api: HttpApi, where: Collection, document: Object, before: Object | None, options: ApplyOptions
+    api: HttpApi, where: Collection, document: Object, existing: Object | None, options: ApplyOptions
 ) -> str:
     namespace, name = _key(document)
     try:
@@ -144,21 +145,21 @@ async def _apply(
         )
     except Conflict as error:
         raise InstallError(
-            f"{_title(document)}: {error.message}; give --force-conflicts to take these fields over"
+            f"{_title(document)}: {error.message}; use --force-conflicts to take over these fields"
         ) from error
     except ApiError as error:
         raise InstallError(f"{_title(document)}: {error.message}") from error
-    if before is None:
+    if existing is None:
         return "created"
-    return "unchanged" if _lasting(before) == _lasting(msgspec.json.decode(answer)) else "configured"
+    return "unchanged" if _lasting(existing) == _lasting(msgspec.json.decode(answer)) else "configured"
 
 
 async def _find(api: HttpApi, where: Collection, namespace: str, name: str) -> Object | None:
     try:
-        found: Object = msgspec.json.decode(await api.get(where, namespace, name))
+        document: Object = msgspec.json.decode(await api.get(where, namespace, name))
     except NotFound:
         return None
-    return found
+    return document
 
 
 async def _wait_established(api: HttpApi, names: Sequence[str]) -> None:
@@ -166,15 +167,15 @@ async def _wait_established(api: HttpApi, names: Sequence[str]) -> None:
     try:
         async with asyncio.timeout(ESTABLISHED_S):
             for name in names:
-                while not _is_established(await _find(api, where, "", name)):  # noqa: ASYNC110 - the server's word
-                    await asyncio.sleep(LOOK_S)
+                while not _is_established(await _find(api, where, "", name)):  # noqa: ASYNC110 - the server sets it
+                    await asyncio.sleep(POLL_S)
     except TimeoutError:
         raise InstallError(f"CustomResourceDefinition {name} is not established after {ESTABLISHED_S:g} s") from None
     except ApiError as error:
         raise InstallError(f"CustomResourceDefinition {name}: {error.message}") from error
 
 
-def _is_going(document: Object | None) -> bool:
+def _is_deleting(document: Object | None) -> bool:
     return bool((document or {}).get("metadata", {}).get("deletionTimestamp"))
 
 
@@ -186,11 +187,11 @@ def _is_established(document: Object | None) -> bool:
 async def remove(
     api: HttpApi, namespace: str, *, purge_definitions: bool, dry_run: bool = False
 ) -> AsyncIterator[Outcome]:
-    """Remove all objects of ours, in the reverse order; the definitions, and with them all machines' objects, only if
-    asked to. These go first, while the controllers are there to clean up behind them.
+    """Remove all objects of Ironbell in the reverse order; the definitions, and with them all their objects, only on
+    request. These are removed first, while the controllers still run and clean up.
 
     Raises:
-        InstallError: the server refuses, or objects stay because of their finalizers.
+        InstallError: the server rejects a deletion, or objects stay because of their finalizers.
     """
     served = Served(api)
     order = [kind for kind in reversed(COLLECTIONS) if kind != "CustomResourceDefinition"]
@@ -199,20 +200,20 @@ async def remove(
         if not await served.has(where):
             continue
         keeps = kind == "CustomResourceDefinition" and not purge_definitions
-        gone = []
-        for document in await _ours(api, where, namespace):
+        deleted_keys = []
+        for document in await _labelled(api, where, namespace):
             key = _key(document)
             if kind == "Namespace" and key[1] != namespace:
                 continue
             if not keeps and not dry_run:
                 await _delete(api, where, kind, key)
-                gone.append(key)
+                deleted_keys.append(key)
             yield Outcome(kind, key[1], key[0], "kept" if keeps else "deleted")
         if kind in {"CustomResourceDefinition", "Namespace"}:
-            await _wait_gone(api, where, kind, gone)
+            await _wait_deleted(api, where, kind, deleted_keys)
 
 
-async def _ours(api: HttpApi, where: Collection, namespace: str) -> list[Object]:
+async def _labelled(api: HttpApi, where: Collection, namespace: str) -> list[Object]:
     options = ListOptions(Selector(labels=f"{PART_OF}=ironbell"))
     page = await api.list(where, namespace if where.namespaced else "", options)
     return [msgspec.json.decode(item) for item in page.items]
@@ -227,31 +228,31 @@ async def _delete(api: HttpApi, where: Collection, kind: str, key: tuple[str, st
         raise InstallError(f"{kind} {key[1]}: {error.message}") from error
 
 
-async def _wait_gone(api: HttpApi, where: Collection, kind: str, keys: Sequence[tuple[str, str]]) -> None:
+async def _wait_deleted(api: HttpApi, where: Collection, kind: str, keys: Sequence[tuple[str, str]]) -> None:
     for key in keys:
-        remind_s = time.monotonic() + ASK_AGAIN_S
+        remind_s = time.monotonic() + REMIND_AFTER_S
         try:
-            async with asyncio.timeout(GONE_S):
+            async with asyncio.timeout(DELETION_TIMEOUT_S):
                 while await _find(api, where, *key) is not None:
                     if kind == "CustomResourceDefinition" and time.monotonic() >= remind_s:
                         await _remind(api, where, key)
-                        remind_s = time.monotonic() + ASK_AGAIN_S
-                    await asyncio.sleep(LOOK_S)
+                        remind_s = time.monotonic() + REMIND_AFTER_S
+                    await asyncio.sleep(POLL_S)
         except TimeoutError:
             raise InstallError(
-                f"{kind} {key[1]} is still there after {GONE_S:g} s: objects in it wait for their finalizers; "
-                "look at them with `kubectl get -o yaml`"
+                f"{kind} {key[1]} still exists after {DELETION_TIMEOUT_S:g} s: its objects wait for their finalizers; "
+                "check them with `kubectl get -o yaml`"
             ) from None
 
 
 async def _remind(api: HttpApi, where: Collection, key: tuple[str, str]) -> None:
-    """Change a definition that is being deleted: kube-apiserver forgets one whose status was written while it had to
-    try again, until some change of it or five minutes bring it back.
+    """Change a definition that is being deleted: kube-apiserver forgets one whose status was written while its deletion
+    was retried, until a change or five minutes bring it back.
 
-    Source: kubernetes/apiextensions-apiserver: pkg/controller/finalizer/crd_finalizer.go, which ends well at a conflict
+    Source: kubernetes/apiextensions-apiserver: pkg/controller/finalizer/crd_finalizer.go, which succeeds at a conflict
     with a write of its own.
     """
-    body = {"metadata": {"annotations": {ASKED_AGAIN: rfc3339(SystemClock().now())}}}
+    body = {"metadata": {"annotations": {REMINDED_AT: rfc3339(SystemClock().now())}}}
     options = WriteOptions(field_manager=MANAGER)
     with suppress(NotFound):
         await api.patch(where, *key, msgspec.json.encode(body), patch_type=PatchType.MERGE, options=options)

@@ -1,6 +1,7 @@
-"""Definitions and webhook configurations of Cluster API's kinds; who serves them puts its certificate authority in.
+"""Definitions and webhook configurations of Cluster API's kinds; the process that serves them adds its authority.
 
-Unlike the warnings about Tinkerbell's kinds these are needed: what they would complete or refuse must not be stored.
+Unlike the warnings about Tinkerbell's kinds they are required: objects must not be stored without being completed and
+checked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ironbell.app.admission.handlers import CONVERT_PATH, mutate_path, scale_pat
 from ironbell.app.admission.inventory import inventory
 from ironbell.app.admission.kinds import rules_of
 from ironbell.app.admission.places import DEFINITIONS, MUTATING, VALIDATING
-from ironbell.app.install.options import InstallOptions, Object, Unit, labels, made
+from ironbell.app.install.options import InstallOptions, Object, Unit, labels, new_object
 from ironbell.app.systems import SYSTEMS, answered_by, converted_in, kinds_of
 from ironbell.base.ports import HTTPS_PORT
 from ironbell.contract.system import Definitions, System
@@ -21,7 +22,7 @@ _TIMEOUT_S = 10
 
 
 def cluster_definitions(options: InstallOptions) -> Iterator[Object]:
-    """The definitions of the kinds of systems that run, or whose webhooks something answers, as each system says."""
+    """Definitions of kinds whose systems run, or whose webhooks a process answers, as each system requires."""
     own = [system for system in SYSTEMS if system.definitions is Definitions.WITH_SYSTEM and _unit(system, options)]
     answered = [
         system
@@ -42,7 +43,7 @@ def cluster_definitions(options: InstallOptions) -> Iterator[Object]:
 
 
 def cluster_providers(options: InstallOptions) -> Iterator[Object]:
-    """Entries of the inventory of providers, where its definition is installed."""
+    """Entries of the inventory of providers, if its definition is installed."""
     if not _has_core_provider(options):
         return
     components = {component.name for unit in options.units for component in unit.components}
@@ -87,7 +88,7 @@ def _configurations(
                         "scope": "*",
                     }
                 ],
-                # a write in the older version is asked about as well, brought to the stored one
+                # writes in the older version are reviewed too, converted to the stored one
                 "matchPolicy": "Equivalent",
                 "failurePolicy": "Fail",
                 "sideEffects": "None",
@@ -98,11 +99,11 @@ def _configurations(
         if prefix == "validate":
             entries += [_scale_entry(entry) for entry in entries if _definition_of(entry) in scale_checked]
         name = system.webhook_names.configuration
-        yield made(MUTATING.api_version, configuration, name, component=unit.word, webhooks=entries)
+        yield new_object(MUTATING.api_version, configuration, name, component=unit.word, webhooks=entries)
 
 
 def configuration_rules(unit: Unit) -> list[Object]:
-    """What it takes to put the certificate authority into definitions and configurations."""
+    """Rules for adding the certificate authority to definitions and configurations."""
     rules: list[Object] = []
     for system in unit.systems:
         answered = answered_by(system)
@@ -126,7 +127,7 @@ def _definition_of(entry: Object) -> str:
 
 
 def _scale_entry(entry: Object) -> Object:
-    """The same for the scale subresource."""
+    """The entry for the scale subresource."""
     rule, client, definition = entry["rules"][0], entry["clientConfig"], _definition_of(entry)
     return {
         **entry,
@@ -141,7 +142,7 @@ def _operations(prefix: str, *, deletions: bool) -> list[str]:
 
 
 def _has_core_provider(options: InstallOptions) -> bool:
-    """Whether clusterctl finds Cluster API here."""
+    """Return whether clusterctl finds Cluster API here."""
     providers = [system.provider for unit in options.units for system in unit.systems if system.provider is not None]
     return any(provider.type == "CoreProvider" for provider in providers)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ironbell.api.crd.document import crd_document
 from ironbell.app.install.cluster_webhooks import cluster_definitions, cluster_providers, cluster_webhooks
-from ironbell.app.install.options import InstallOptions, Object, labels, made
+from ironbell.app.install.options import InstallOptions, Object, labels, new_object
 from ironbell.app.install.policies import policies
 from ironbell.app.install.rbac import access
 from ironbell.app.install.webhooks import webhooks
@@ -19,7 +19,7 @@ def manifests(options: InstallOptions) -> list[Object]:
     """Namespace, definitions, accounts and roles, policies, Services, Deployments, webhooks, entries of inventories.
 
     Raises:
-        UnknownComponentError: a Deployment is asked for that runs no component.
+        UnknownComponentError: a Deployment has no component.
     """
     return [
         _namespace(options),
@@ -34,22 +34,22 @@ def manifests(options: InstallOptions) -> list[Object]:
 
 
 def definitions(options: InstallOptions) -> list[Object]:
-    """The definitions of our kinds; of Cluster API's where something serves their webhooks."""
-    found = []
+    """The definitions of our kinds; those of Cluster API if a process serves their webhooks."""
+    result = []
     machines = (crd_document(kind) for kind in engine_kinds())
     for document in (*machines, *cluster_definitions(options)):
         metadata = document["metadata"]
-        found.append({**document, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels()}}})
-    return found
+        result.append({**document, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels()}}})
+    return result
 
 
 def manifests_yaml(objects: Iterable[Object]) -> str:
-    """As one YAML stream, fit for `kubectl apply`."""
+    """The objects as one YAML stream for `kubectl apply`."""
     return "".join(f"---\n{goyaml.dump(document)}" for document in objects)
 
 
 def _namespace(options: InstallOptions) -> Object:
-    namespace = made("v1", "Namespace", options.namespace)
-    # the servers toward machines need the node's network and a few capabilities
+    namespace = new_object("v1", "Namespace", options.namespace)
+    # the servers for machines need the node's network and a few capabilities
     namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
     return namespace

@@ -1,4 +1,4 @@
-"""What an installation on a cluster can be told, and the names that everything in it shares."""
+"""Options of an installation on a cluster, and the names that all its objects share."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ DEFAULT_REPLICAS = 2
 
 @dataclass(frozen=True)
 class Unit:
-    """What one Deployment runs: a component, or a group of them in one process."""
+    """The content of one Deployment: a component, or a group of them in one process."""
 
     word: str
     arguments: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """Of its Deployment, ServiceAccount and roles."""
+        """Name of its Deployment, ServiceAccount and roles."""
         return f"ironbell-{self.word}"
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """Those that run in it.
+        """The components that run in it.
 
         Raises:
-            UnknownComponentError: the word names none.
+            UnknownComponentError: the word names no component.
         """
         return members(self.word)
 
@@ -53,32 +53,34 @@ class Unit:
 
 @dataclass(frozen=True)
 class InstallOptions:
-    """Everything that shapes the manifests."""
+    """All options of the manifests."""
 
     namespace: str = roles.NAMESPACE
     image: str = DEFAULT_IMAGE
     words: tuple[str, ...] = DEFAULT_COMPONENTS
     replicas: int = DEFAULT_REPLICAS
     arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Further arguments of `ironbell run`, by the word of the Deployment."""
+    """Additional arguments of `ironbell run`, by the word of the Deployment."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
         return tuple(Unit(word, self.arguments.get(word, ())) for word in dict.fromkeys(self.words))
 
     def user_of(self, unit: Unit) -> str:
-        """Who a Deployment is to the API."""
+        """The user name of a Deployment at the API."""
         return f"system:serviceaccount:{self.namespace}:{unit.name}"
 
 
 def labels(component: str = "") -> dict[str, str]:
-    """Labels of an object of ours."""
-    made = {"app.kubernetes.io/name": "ironbell", PART_OF: "ironbell", "app.kubernetes.io/managed-by": "ironbell"}
-    return made | ({COMPONENT: component} if component else {})
+    """Labels of an object of Ironbell."""
+    result = {"app.kubernetes.io/name": "ironbell", PART_OF: "ironbell", "app.kubernetes.io/managed-by": "ironbell"}
+    return result | ({COMPONENT: component} if component else {})
 
 
-def made(api_version: str, kind: str, name: str, *, namespace: str = "", component: str = "", **fields: Any) -> Object:
-    """An object with our labels."""
+def new_object(
+    api_version: str, kind: str, name: str, *, namespace: str = "", component: str = "", **fields: Any
+) -> Object:
+    """Return an object with our labels."""
     metadata: Object = {"name": name, "labels": labels(component)}
     if namespace:
         metadata["namespace"] = namespace

@@ -1,7 +1,7 @@
-"""Admission that the API server does by itself: the servers toward machines write what `app.write_rules` says.
+"""Admission by the API server itself: the servers for machines write only what `app.write_rules` allows.
 
-Roles speak of whole objects. The embedded API has the same limit in `app.site.wire_limits`; on other API servers it is
-a ValidatingAdmissionPolicy, which needs no webhook and therefore cannot be away.
+Roles apply to whole objects. The embedded API has the same limit in `app.site.wire_limits`; on other API servers it is
+a ValidatingAdmissionPolicy, which needs no webhook and therefore cannot be unavailable.
 
 Source: admissionregistration.k8s.io/v1, ValidatingAdmissionPolicy (Kubernetes 1.30 and later).
 """
@@ -16,8 +16,8 @@ from ironbell.api.crd.document import crd_document
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.app.components import Role
-from ironbell.app.install.options import InstallOptions, Object, Unit, made
-from ironbell.app.write_rules import EVENTS, TABLE, FieldPath, Writes, shown, writes_of
+from ironbell.app.install.options import InstallOptions, Object, Unit, new_object
+from ironbell.app.write_rules import EVENTS, TABLE, FieldPath, Writes, path_text, writes_of
 
 _API = "admissionregistration.k8s.io/v1"
 NAME = "ironbell-limit-servers"
@@ -28,7 +28,7 @@ _EVENT = (
     "series", "action", "related", "reportingComponent", "reportingInstance",
 )  # fmt: skip
 
-# What is empty is absent.
+# An empty value is absent.
 _SUBRESOURCE = "(has(request.subResource) ? request.subResource : '')"
 _NAME = "(has(request.name) ? request.name : '')"
 
@@ -37,7 +37,7 @@ _Fields = Mapping[str, Any]
 
 
 def policies(options: InstallOptions) -> Iterator[Object]:
-    """The policy with its binding, where servers toward machines are installed."""
+    """The policy with its binding, if servers for machines are installed."""
     units = [unit for unit in options.units if _serves(unit)]
     if not units:
         return
@@ -50,9 +50,9 @@ def policies(options: InstallOptions) -> Iterator[Object]:
         ],
         "validations": [validation for word, user in users.items() for validation in validations(word, user)],
     }
-    yield made(_API, "ValidatingAdmissionPolicy", NAME, spec=spec)
+    yield new_object(_API, "ValidatingAdmissionPolicy", NAME, spec=spec)
     binding = {"policyName": NAME, "validationActions": ["Deny"]}
-    yield made(_API, "ValidatingAdmissionPolicyBinding", NAME, spec=binding)
+    yield new_object(_API, "ValidatingAdmissionPolicyBinding", NAME, spec=binding)
 
 
 def _resource_rules() -> Iterator[Object]:
@@ -68,7 +68,7 @@ def _resource_rules() -> Iterator[Object]:
 
 
 def validations(process: str, user: str) -> Iterator[Object]:
-    """The expressions for one account: what it may write of each resource, and that it writes nothing else."""
+    """The expressions for one account: the writes that it may do to each resource, and a rejection of all others."""
     by_target: dict[tuple[str, str], list[Writes]] = {}
     for row in writes_of(process):
         by_target.setdefault((row.resource, row.verb), []).append(row)
@@ -83,10 +83,10 @@ def validations(process: str, user: str) -> Iterator[Object]:
 
 
 def _validation(elsewhere: str, expression: str, rows: Sequence[Writes]) -> Object:
-    fields = ", ".join(dict.fromkeys(shown(field) for row in rows for field in row.fields if field))
+    fields = ", ".join(dict.fromkeys(path_text(field) for row in rows for field in row.fields if field))
     limits = " ".join(dict.fromkeys(row.limit.text for row in rows if row.limit is not None))
-    what = f"may change only {fields}." if fields else "may not write this."
-    message = " ".join(part for part in (what if fields or not rows else "", limits) if part)
+    scope = f"may change only {fields}." if fields else "may not write this."
+    message = " ".join(part for part in (scope if fields or not rows else "", limits) if part)
     return {
         "expression": f"{elsewhere} || ({expression})",
         "messageExpression": (
@@ -105,11 +105,11 @@ def _expression(rows: Sequence[Writes]) -> str:
     if () in fields:
         return " && ".join(limits) or "true"
     parts = _parts(rows[0])
-    return " && ".join([*limits, *(_same(parts, fields, "object", "oldObject"))])
+    return " && ".join([*limits, *(_unchanged_fields(parts, fields, "object", "oldObject"))])
 
 
 def _parts(row: Writes) -> _Fields:
-    """What a write of that resource can reach; an API server keeps the rest as it was."""
+    """The fields that a write of that resource can change; an API server ignores changes of others."""
     if row.where == EVENTS:
         return {"metadata": {"properties": _METADATA}, **{name: {} for name in _EVENT}}
     kinds: Mapping[str, Kind[Any]] = {HARDWARE.plural: HARDWARE, WORKFLOW.plural: WORKFLOW}
@@ -119,26 +119,27 @@ def _parts(row: Writes) -> _Fields:
     return {"metadata": {"properties": _METADATA}, "spec": schema["spec"], "status": schema["status"]}
 
 
-def _same(fields: _Fields, allowed: Sequence[FieldPath], new: str, old: str) -> Iterator[str]:
+def _unchanged_fields(fields: _Fields, allowed: Sequence[FieldPath], new: str, old: str) -> Iterator[str]:
     """Expressions that hold if no field but those allowed has changed."""
     for name, schema in fields.items():
         inside = [path[1:] for path in allowed if path and path[0] == name]
         a, b = f"{new}.{name}", f"{old}.{name}"
         if () in inside:
             continue
-        if not inside and name != "metadata":  # of which the API server writes parts itself: versions, managed fields
+        if not inside and name != "metadata":  # some metadata is written by the API server: versions, managed fields
             yield f"has({a}) == has({b}) && (!has({a}) || {a} == {b})"
         elif "properties" in schema:
-            yield from _same(schema["properties"], inside, a, b)
+            yield from _unchanged_fields(schema["properties"], inside, a, b)
         elif "items" in schema:
             items = [path[1:] for path in inside]
-            yield f"has({a}) == has({b}) && (!has({a}) || {_kept(schema, items, a, 0)} == {_kept(schema, items, b, 0)})"
+            yield f"has({a}) == has({b}) && (!has({a}) || {_protected(schema, items, a, 0)} == "
+            f"{_protected(schema, items, b, 0)})"
         else:
-            yield from _same_keys([path[0] for path in inside], a, b)
+            yield from _unchanged_keys([path[0] for path in inside], a, b)
 
 
-def _kept(schema: Mapping[str, Any], allowed: Sequence[FieldPath], items: str, depth: int) -> str:
-    """A list, each item as the list of those of its fields that may not change."""
+def _protected(schema: Mapping[str, Any], allowed: Sequence[FieldPath], items: str, depth: int) -> str:
+    """A list whose items are the lists of their fields that may not change."""
     item = f"i{depth}"
     values = []
     for name, child in schema["items"]["properties"].items():
@@ -146,12 +147,12 @@ def _kept(schema: Mapping[str, Any], allowed: Sequence[FieldPath], items: str, d
         field = f"{item}.{name}"
         if () in inside:
             continue
-        value = _kept(child, [path[1:] for path in inside], field, depth + 1) if inside else field
+        value = _protected(child, [path[1:] for path in inside], field, depth + 1) if inside else field
         values.append(f"has({field}) ? [dyn({value})] : []")
     return f"{items}.map({item}, [{', '.join(values)}])"
 
 
-def _same_keys(allowed: Sequence[str], new: str, old: str) -> Iterator[str]:
+def _unchanged_keys(allowed: Sequence[str], new: str, old: str) -> Iterator[str]:
     """Expressions that hold if a map has changed only under keys that are allowed."""
     exact = [key for key in allowed if not key.endswith("*")]
     tests = [f"k in {_list(exact)}"] + [f"k.startsWith('{key[:-1]}')" for key in allowed if key.endswith("*")]

@@ -1,8 +1,8 @@
-"""Accounts and roles: for each Deployment what its components may do, and nothing more.
+"""Accounts and roles: for each Deployment, the permissions that its components need, and nothing more.
 
-The rules are those that the controllers and servers state themselves and that the embedded API enforces. Those of
-infrastructure and other providers are theirs to state: one role gathers what their ClusterRoles offer under Cluster
-API's label, and whoever reads providers' objects has it.
+The rules are the ones that controllers and servers state themselves and that the embedded API enforces. Infrastructure
+and other providers state their own: one role aggregates their ClusterRoles by Cluster API's label, and every account
+that reads providers' objects holds it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ironbell.api.cluster.names import LABEL_AGGREGATE_TO_MANAGER
 from ironbell.app.components import Role, rules_of
 from ironbell.app.install import cluster_webhooks
-from ironbell.app.install.options import InstallOptions, Object, Unit, made
+from ironbell.app.install.options import InstallOptions, Object, Unit, new_object
 from ironbell.app.install.webhooks import configuration_rules, secret_rules
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -28,14 +28,14 @@ def access(options: InstallOptions) -> Iterator[Object]:
         yield from _providers([subject for unit in readers for subject in _subjects(unit, options)])
     for unit in options.units:
         where = {"namespace": options.namespace, "component": unit.word}
-        yield made("v1", "ServiceAccount", unit.name, **where)
+        yield new_object("v1", "ServiceAccount", unit.name, **where)
         everywhere = [
             *_plain(rules_of(unit.components)),
             *configuration_rules(unit),
             *cluster_webhooks.configuration_rules(unit),
         ]
-        yield made(_API, "ClusterRole", unit.name, component=unit.word, rules=everywhere)
-        yield made(
+        yield new_object(_API, "ClusterRole", unit.name, component=unit.word, rules=everywhere)
+        yield new_object(
             _API,
             "ClusterRoleBinding",
             unit.name,
@@ -45,8 +45,8 @@ def access(options: InstallOptions) -> Iterator[Object]:
         )
         rules = [*lease_rules(unit), *secret_rules(unit)]
         if rules:
-            yield made(_API, "Role", unit.name, rules=rules, **where)
-            yield made(
+            yield new_object(_API, "Role", unit.name, rules=rules, **where)
+            yield new_object(
                 _API,
                 "RoleBinding",
                 unit.name,
@@ -57,7 +57,7 @@ def access(options: InstallOptions) -> Iterator[Object]:
 
 
 def reads_providers(unit: Unit) -> bool:
-    """Whether its components look up objects of kinds that only the objects of users name."""
+    """Return whether its components look up objects of kinds that only users' objects name."""
     return any(
         "*" in rule["resources"] and "infrastructure.cluster.x-k8s.io" in rule["apiGroups"]
         for rule in rules_of(unit.components)
@@ -66,13 +66,13 @@ def reads_providers(unit: Unit) -> bool:
 
 def _providers(subjects: list[Object]) -> Iterator[Object]:
     labelled = {"clusterRoleSelectors": [{"matchLabels": {LABEL_AGGREGATE_TO_MANAGER: "true"}}]}
-    yield made(_API, "ClusterRole", PROVIDERS, aggregationRule=labelled)
+    yield new_object(_API, "ClusterRole", PROVIDERS, aggregationRule=labelled)
     role = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": PROVIDERS}
-    yield made(_API, "ClusterRoleBinding", PROVIDERS, roleRef=role, subjects=subjects)
+    yield new_object(_API, "ClusterRoleBinding", PROVIDERS, roleRef=role, subjects=subjects)
 
 
 def lease_rules(unit: Unit) -> list[Object]:
-    """What leader election needs: its own Leases, by name."""
+    """Rules for leader election: the component's own Leases, by name."""
     names = [f"ironbell-{component.name}" for component in unit.components if component.role is Role.CONTROLLERS]
     if not names:
         return []

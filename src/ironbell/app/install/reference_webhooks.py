@@ -1,9 +1,9 @@
-"""The entries of the webhook configuration that check references into other namespaces.
+"""Entries of the webhook configuration which check references into other namespaces.
 
-Unlike the warnings beside them they must not be skipped: while nobody answers, what they would check is refused. So the
-API server asks only about writes that set such a reference, and about those of a BMC's address; all others go on. The
-accounts that record the addresses of BMCs are not asked about these: they read every BMC's Secret anyway, and servers
-must be switched on also while the component that answers is away.
+Unlike the warnings beside them they must not be skipped: while no process answers, the API server rejects the writes.
+So it calls the webhook only for writes that set such a reference, and for those of a BMC's address; all others are
+accepted. Writes by the accounts that record the addresses of BMCs are not checked: they read every BMC's Secret anyway,
+and servers must be powered on also while the component that answers is unavailable.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def _elsewhere(reference: str) -> str:
 
 
 def _reference(*path: str) -> str:
-    """Whether the reference at a path below the spec leads elsewhere."""
+    """An expression that is true if the reference at a path below the spec names another namespace."""
     fields = ["object.spec", *path]
     given = [f"has({'.'.join(fields[:count])})" for count in range(1, len(fields) + 1)]
     return " && ".join([*given, _elsewhere(".".join(fields))])
 
 
 def _annotation(obj: str, name: str) -> str:
-    found = f"{obj}.metadata.annotations"
-    return f"(has({found}) && '{name}' in {found} ? {found}['{name}'] : '')"
+    annotations = f"{obj}.metadata.annotations"
+    return f"(has({annotations}) && '{name}' in {annotations} ? {annotations}['{name}'] : '')"
 
 
 def _annotated() -> str:
@@ -84,7 +84,7 @@ _CONDITIONS: Final = (
 
 
 def reference_entries(service: Object, recorders: Collection[str]) -> list[Object]:
-    """The entries; `service` is that of the Deployment that answers, `recorders` are who records addresses of BMCs."""
+    """The entries; `service` belongs to the Deployment that answers, `recorders` record addresses of BMCs."""
     by_others = f"!(request.userInfo.username in [{', '.join(repr(user) for user in sorted(recorders))}])"
     return [
         {
@@ -114,5 +114,5 @@ def reference_entries(service: Object, recorders: Collection[str]) -> list[Objec
 
 
 def access_review_rules() -> list[Object]:
-    """What it takes to ask what the writers of references may do."""
+    """Rules for querying the rights of writers of references."""
     return [{"apiGroups": [REVIEWS.group], "resources": [REVIEWS.plural], "verbs": ["create"]}]

@@ -1,4 +1,4 @@
-"""Where the API serves the kinds of an installation, and whether a server has them at all."""
+"""The API's collections of the kinds of an installation, and whether a server has them."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ COLLECTIONS = {
     "ValidatingWebhookConfiguration": VALIDATING,
     PROVIDER.kind: PROVIDER.collection,
 }
-"""By kind, in the order in which they are applied."""
+"""Collections by kind, in the order in which they are applied."""
 
 
 def collection_of(document: Object) -> Collection:
-    """Where an object of ours lives."""
+    """The collection of an object."""
     return COLLECTIONS[document["kind"]]
 
 
 @dataclass
 class Served:
-    """Which collections a server has; asked once per group and version."""
+    """The collections that a server has; each group and version is queried once."""
 
     api: HttpApi
     _plurals: dict[str, set[str]] = field(default_factory=dict)
 
     async def has(self, where: Collection) -> bool:
-        """Whether the server serves it."""
-        found = self._plurals.get(where.api_version)
-        if found is None:
-            found = self._plurals[where.api_version] = await self._ask(where)
-        return where.plural in found
+        """Return whether the server serves the collection."""
+        plurals = self._plurals.get(where.api_version)
+        if plurals is None:
+            plurals = self._plurals[where.api_version] = await self._query(where)
+        return where.plural in plurals
 
-    async def _ask(self, where: Collection) -> set[str]:
+    async def _query(self, where: Collection) -> set[str]:
         try:
             body = await self.api.raw("GET", where.prefix)
         except NotFound:

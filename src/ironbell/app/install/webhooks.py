@@ -1,4 +1,4 @@
-"""The webhook configuration; the component that serves it puts its certificate authority in by itself."""
+"""The webhook configuration; the component that serves it adds its certificate authority by itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ironbell.app.admission.places import secret_of
 from ironbell.app.components import rules_of
-from ironbell.app.install.options import InstallOptions, Object, Unit, made
+from ironbell.app.install.options import InstallOptions, Object, Unit, new_object
 from ironbell.app.install.reference_webhooks import access_review_rules, reference_entries
 from ironbell.app.systems import answers_webhooks
 from ironbell.base.ports import HTTPS_PORT, WEBHOOK_PORT
@@ -25,12 +25,12 @@ _TIMEOUT_S = 2
 
 
 def serves_webhooks(unit: Unit) -> bool:
-    """Whether a Deployment answers admission requests."""
+    """Return whether a Deployment answers admission requests."""
     return any(map(answers_webhooks, unit.systems))
 
 
 def serves_warnings(unit: Unit) -> bool:
-    """Whether a Deployment answers for Tinkerbell's kinds."""
+    """Return whether a Deployment answers for Tinkerbell's kinds."""
     return _engine(unit) is not None
 
 
@@ -39,24 +39,24 @@ def _engine(unit: Unit) -> System | None:
 
 
 def host_name(unit: Unit, options: InstallOptions) -> str:
-    """Where the API server finds it."""
+    """The name by which the API server reaches the Deployment."""
     return f"{unit.name}.{options.namespace}.svc"
 
 
 def webhook_arguments(unit: Unit, options: InstallOptions) -> list[str]:
-    """Arguments of `ironbell run` for it."""
+    """Arguments of `ironbell run` for the webhooks of a Deployment."""
     if not serves_webhooks(unit):
         return []
     return [f"--webhook-address=0.0.0.0:{WEBHOOK_PORT}", f"--webhook-host={host_name(unit, options)}"]
 
 
 def webhooks(options: InstallOptions) -> Iterator[Object]:
-    """The configuration, where something serves it."""
+    """The configuration, if a Deployment serves it."""
     unit, system = next(((unit, system) for unit in options.units if (system := _engine(unit))), (None, None))
     if unit is None or system is None:
         return
     service = {"name": unit.name, "namespace": options.namespace, "port": HTTPS_PORT}
-    ours = f"system:serviceaccount:{options.namespace}:ironbell-"
+    account_prefix = f"system:serviceaccount:{options.namespace}:ironbell-"
     entries: list[Object] = [
         {
             "name": f"{plural}.validate.ironbell.dev",
@@ -71,15 +71,15 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
                     "scope": "Namespaced",
                 }
             ],
-            # what users write, not what controllers and servers note
+            # writes of users, not those of controllers and servers
             "matchConditions": [
-                {"name": "by-others", "expression": f"!request.userInfo.username.startsWith('{ours}')"},
+                {"name": "by-others", "expression": f"!request.userInfo.username.startsWith('{account_prefix}')"},
                 {
                     "name": "spec-changes",
                     "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec",
                 },
             ],
-            # it only warns: nobody is kept from anything while it is away
+            # it only warns: nothing is rejected while it is unavailable
             "failurePolicy": "Ignore",
             "sideEffects": "None",
             "timeoutSeconds": _TIMEOUT_S,
@@ -91,13 +91,13 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
     recorders = [options.user_of(unit) for unit in options.units if _uses_secrets(unit)]
     entries += reference_entries(service, recorders)
     api = "admissionregistration.k8s.io/v1"
-    yield made(
+    yield new_object(
         api, "ValidatingWebhookConfiguration", system.webhook_names.configuration, component=unit.word, webhooks=entries
     )
 
 
 def _of_deletion(hardware: Object) -> Object:
-    """The entry for deletions of Hardware, from that for writes."""
+    """The entry for deletions of Hardware, derived from the one for writes."""
     rules = [{**rule, "operations": ["DELETE"]} for rule in hardware["rules"]]
     service = {**hardware["clientConfig"]["service"], "path": DELETION_PATH}
     by_others = [match for match in hardware["matchConditions"] if match["name"] == "by-others"]
@@ -111,12 +111,12 @@ def _of_deletion(hardware: Object) -> Object:
 
 
 def _uses_secrets(unit: Unit) -> bool:
-    """Whether its controllers follow references to Secrets: they record with which address of a BMC."""
+    """Return whether its controllers follow references to Secrets: they record the BMC's address that they used."""
     return any("secrets" in rule["resources"] and USE in rule["verbs"] for rule in rules_of(unit.components))
 
 
 def secret_rules(unit: Unit) -> list[Object]:
-    """What keeping the certificates takes in the own namespace."""
+    """Rules for the certificates' Secret in the own namespace."""
     if not serves_webhooks(unit):
         return []
     secrets = {"apiGroups": [""], "resources": ["secrets"]}
@@ -127,7 +127,7 @@ def secret_rules(unit: Unit) -> list[Object]:
 
 
 def configuration_rules(unit: Unit) -> list[Object]:
-    """What it takes to put the certificate authority into the configuration."""
+    """Rules for adding the certificate authority to the configuration."""
     system = _engine(unit)
     if system is None:
         return []

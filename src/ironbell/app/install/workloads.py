@@ -1,8 +1,9 @@
 """Deployments and Services.
 
-Controllers run as nobody with nothing writable. Servers toward machines are on their node's network, because DHCP is
-about that network; they start as root with the few capabilities that binding and becoming an ordinary user take. The
-workflow service beside boot services is a container of its own, so that who floods the one does not reach the other.
+Controllers run as an unprivileged user without any writable path. Servers for machines use their node's network,
+because DHCP is about that network; they start as root with the few capabilities that are needed to bind ports and to
+become an ordinary user. The workflow service beside boot services is a separate container, so that a flood of the one
+does not reach the other.
 
 Source: kubernetes.io: concepts/security/pod-security-standards (restricted, and what the servers need beyond it).
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbell.app.components import Role, components_named
-from ironbell.app.install.options import COMPONENT, InstallOptions, Object, Unit, labels, made
+from ironbell.app.install.options import COMPONENT, InstallOptions, Object, Unit, labels, new_object
 from ironbell.app.install.webhooks import serves_webhooks, webhook_arguments
 from ironbell.app.processes.privileges import SERVICE_ID
 from ironbell.app.wire.config import (
@@ -31,21 +32,21 @@ _GRACE_S = 30
 
 
 def workloads(options: InstallOptions) -> Iterator[Object]:
-    """For each unit its Deployment, and a Service where others call it."""
+    """The Deployment of each unit, and a Service if other components call it."""
     for unit in options.units:
         ports = _ports(unit)
         where = {"namespace": options.namespace, "component": unit.word}
         if ports:
             services = [_service_port(name, port) for name, port in ports.items()]
-            yield made("v1", "Service", unit.name, spec={"selector": _selector(unit), "ports": services}, **where)
-        yield made("apps/v1", "Deployment", unit.name, spec=_deployment(unit, options), **where)
+            yield new_object("v1", "Service", unit.name, spec={"selector": _selector(unit), "ports": services}, **where)
+        yield new_object("apps/v1", "Deployment", unit.name, spec=_deployment(unit, options), **where)
 
 
 def _deployment(unit: Unit, options: InstallOptions) -> Object:
     return {
         "replicas": options.replicas,
         "selector": {"matchLabels": _selector(unit)},
-        # a server holds its node's ports: the old one must go before the new one can come
+        # a server holds its node's ports: the old pod must end before the new one can start
         "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}} if _serves(unit) else {},
         "template": {"metadata": {"labels": labels(unit.word)}, "spec": _pod(unit, options)},
     }
@@ -80,7 +81,7 @@ def _secret_mounts(unit: Unit) -> list[SecretMount]:
 
 
 def _processes(unit: Unit) -> list[tuple[str, ...]]:
-    """What each container runs: names of components, or the unit's own word."""
+    """The words of each container: names of components, or the unit's own word."""
     names = [component.name for component in unit.components]
     parts = [tuple(name for name in names if name in servers) for servers in (BOOT_SERVERS, WORKFLOW_SERVERS)]
     return parts if _serves(unit) and all(parts) else [(unit.word,)]
@@ -88,11 +89,11 @@ def _processes(unit: Unit) -> list[tuple[str, ...]]:
 
 def _container(unit: Unit, options: InstallOptions, words: tuple[str, ...], *, health_port: int) -> Object:
     serves = _serves(unit)
-    # on the node's network the port would be everybody's, machines included
+    # on the node's network the port would be open to everybody, machines included
     address = "127.0.0.1" if serves else "0.0.0.0"  # noqa: S104
     more = [f"--user={SERVICE_ID}"] if serves else webhook_arguments(unit, options)
     mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
-    mounts += [{"name": it.volume, "mountPath": it.folder, "readOnly": True} for it in _secret_mounts(unit)]
+    mounts += [{"name": mount.volume, "mountPath": mount.folder, "readOnly": True} for mount in _secret_mounts(unit)]
     return {
         "name": "ironbell" if health_port == HEALTH_PORT else WORKFLOW_PROCESS,
         "image": options.image,
@@ -128,7 +129,7 @@ def _apart(unit: Unit, *, required: bool) -> Object:
 
 
 def _ports(unit: Unit, words: tuple[str, ...] = ()) -> dict[str, int]:
-    """What others call, by name: of the whole pod, or of the container that runs these components."""
+    """Ports by name which others call: of the whole pod, or of the container that runs these components."""
     names = {component.name for component in components_named(words or (unit.word,))}
     defaults = WireConfig(folder=DATA)
     ports: dict[str, int] = {}
@@ -144,7 +145,7 @@ def _ports(unit: Unit, words: tuple[str, ...] = ()) -> dict[str, int]:
 
 
 def _service_port(name: str, port: int) -> Object:
-    # the API server asks webhooks where their configuration says, which is HTTPS's own port
+    # the API server calls webhooks at HTTPS's own port, as their configuration requires
     return {"name": name, "port": HTTPS_PORT if port == WEBHOOK_PORT else port, "targetPort": port}
 
 

@@ -1,1 +1,1 @@
-"""Child processes of a site: how they are started, configured, watched, and what each reports about itself."""
+"""Child processes of a site: how they are started, configured and watched, and what each reports about itself."""

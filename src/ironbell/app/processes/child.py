@@ -1,5 +1,5 @@
-"""The child's side of `app.processes.children`: read the configuration, report, leave when told or when the parent is
-gone."""
+"""The child's side of `app.processes.children`: read the configuration, report, and exit on request or with the
+parent."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ConfigurationError(IronbellError):
 
 
 def read_configuration(kind: type[C]) -> C:
-    """The configuration from the first line of standard input.
+    """Read the configuration from the first line of standard input.
 
     Raises:
-        ConfigurationError: no line, or not what was expected; started by hand, most likely.
+        ConfigurationError: the line is missing or not valid, most likely because the process was started by hand.
     """
     line = sys.stdin.buffer.readline()
     try:
@@ -49,7 +49,7 @@ def read_configuration(kind: type[C]) -> C:
 
 
 def report(event: str, **fields: Any) -> None:
-    """Tell the parent something."""
+    """Report something to the parent."""
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.buffer.write(msgspec.json.encode({"event": event, **fields}) + b"\n")
         sys.stdout.flush()
@@ -58,7 +58,7 @@ def report(event: str, **fields: Any) -> None:
 def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -> int:
     """Run a child process: `prepare` (reads the configuration, binds, drops privileges), then what it returns.
 
-    The coroutine is cancelled on SIGTERM, SIGINT, or when the parent is gone. Returns the exit status.
+    The coroutine is cancelled on SIGTERM, SIGINT, or when the parent exits. Returns the exit status.
     """
     tune_allocator()
     configure_logging(process=name)
@@ -67,7 +67,7 @@ def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -
         main = prepare()
         gc.set_threshold(50_000, 20, 50)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_until_told(main))
+            runner.run(_run_until_stopped(main))
     except (IronbellError, OSError) as error:
         return _failed([error])
     except BaseExceptionGroup as group:
@@ -78,17 +78,17 @@ def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -
     return 0
 
 
-def raise_file_limit(wanted: int = OPEN_FILES) -> None:
-    """Let this process have as many files open as it may, up to `wanted`: every machine at work is a connection, and
-    the usual limit of 1024 is there for programs that use select(2)."""
+def raise_file_limit(desired: int = OPEN_FILES) -> None:
+    """Raise this process's limit of open files up to `desired`: every active machine is a connection, and the usual
+    limit of 1024 exists for programs that use select(2)."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    allowed = desired if hard == resource.RLIM_INFINITY else min(desired, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    """The errors of a group, however deep."""
+    """The errors of a group, at any depth."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from leaves(error)
@@ -98,20 +98,20 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
 
 def _failed(errors: Sequence[BaseException]) -> int:
     why = "; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors))
-    _log.error("cannot go on", why=why)
+    _log.error("process failed", why=why)
     report("failed", message=why)
     return 1
 
 
-async def _until_told(main: Callable[[], Awaitable[None]]) -> None:
+async def _run_until_stopped(main: Callable[[], Awaitable[None]]) -> None:
     loop = asyncio.get_running_loop()
-    told = asyncio.Event()
+    stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stopped.set)
     stdin = sys.stdin.fileno()
-    loop.add_reader(stdin, lambda: None if os.read(stdin, 4096) else told.set())
+    loop.add_reader(stdin, lambda: None if os.read(stdin, 4096) else stopped.set())
     work = asyncio.ensure_future(main())
-    waiter = asyncio.create_task(told.wait())
+    waiter = asyncio.create_task(stopped.wait())
     try:
         await asyncio.wait((work, waiter), return_when=asyncio.FIRST_COMPLETED)
     finally:

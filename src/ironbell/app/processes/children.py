@@ -1,11 +1,11 @@
-"""Child processes: started, told their configuration, restarted when they die, ended in time.
+"""Child processes: started, configured, restarted when they die, and stopped in time.
 
 A child gets one line of JSON on its standard input, so that no secret is ever on a command line, and keeps the pipe
-open: when its parent dies, however it dies, the child reads the end of the pipe and leaves. It reports on its standard
-output, one JSON object a line; what is no JSON object is passed on as it is. Its log goes to standard error.
+open: when its parent dies, however it dies, the child reads the end of the pipe and exits. It reports on its standard
+output, one JSON object a line; other lines are passed on unchanged. Its log goes to standard error.
 
-A child that dies is started again, at once the first time and then with growing pauses; a child that has run for a
-while counts as healthy again. Nothing here knows what the children do.
+A child that dies is started again, immediately the first time and then with growing pauses; a child that has run for a
+while counts as healthy again. Nothing here depends on what the children do.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LINE_LIMIT = 1 << 20
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """What to run. `configuration` is made anew for every start and is not logged."""
+    """The child to run. `configuration` is called for every start, and its result is not logged."""
 
     name: str
     module: str
@@ -45,12 +45,12 @@ class ChildSpec:
     arguments: tuple[str, ...] = ()
     stop_after_s: float = 3.5
     keeps_sockets: bool = False
-    """Whether a successor gets the sockets that the child has handed up; see `kept_sockets`."""
+    """Whether a successor gets the sockets that the child has passed to its parent; see `kept_sockets`."""
 
 
 @dataclass
 class Child:
-    """One supervised process. `run` returns only when it is cancelled; then the process is gone."""
+    """One supervised process. `run` returns only when it is cancelled, after the process has exited."""
 
     spec: ChildSpec
     on_report: OnReport
@@ -99,8 +99,8 @@ class Child:
         with contextlib.ExitStack() as stack:
             more: dict[str, Any] = {}
             if self.spec.keeps_sockets:
-                variables, descriptors, theirs = self._keeper.prepare()
-                stack.enter_context(theirs)
+                variables, descriptors, channel = self._keeper.prepare()
+                stack.enter_context(channel)
                 more = {"env": {**os.environ, **variables}, "pass_fds": descriptors}
             return await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stdout=PIPE, limit=LINE_LIMIT, start_new_session=True, **more
@@ -114,18 +114,19 @@ class Child:
                 sys.stdout.write(line.decode("utf-8", "backslashreplace"))
                 sys.stdout.flush()
             else:
-                self._mind_sockets(report)
+                self._update_kept_sockets(report)
                 await self.on_report(self.spec.name, report)
 
-    def _mind_sockets(self, report: Report) -> None:
-        """A child hands its sockets up before it says that they are bound; those that it failed with are no good."""
+    def _update_kept_sockets(self, report: Report) -> None:
+        """Keep a child's sockets, which it passes on before it reports them as bound; drop those with which it
+        failed."""
         if report["event"] == "bound":
             self._keeper.take()
         elif report["event"] == "failed":
             self._keeper.forget()
 
     async def _end(self, process: Process) -> None:
-        """Ask it to stop, wait, then make it."""
+        """Request the process to stop, wait, then kill it."""
         if process.stdin is not None:
             process.stdin.close()
         if process.returncode is not None:
@@ -144,7 +145,7 @@ class Child:
 async def _line(stream: asyncio.StreamReader) -> bytes:
     try:
         return await stream.readline()
-    except ValueError:  # a line over the limit: nothing of ours
+    except ValueError:  # a line over the limit is not a report
         return b"\n"
 
 

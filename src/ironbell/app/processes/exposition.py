@@ -1,4 +1,4 @@
-"""The answers that every process of ours gives over HTTP about itself: that it runs, and its metrics."""
+"""The responses that every process gives over HTTP about itself: that it runs, and its metrics."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 
 async def healthy(_request: web.Request) -> web.Response:
-    """That the event loop runs."""
+    """Respond while the event loop runs."""
     return web.Response(text="ok")
 
 
 async def metrics(_request: web.Request) -> web.Response:
-    """All metrics, in Prometheus' text format."""
+    """Respond with all metrics, in Prometheus' text format."""
     body = await asyncio.to_thread(generate_latest)
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,6 +1,6 @@
-"""What a process says about itself over HTTP: `/healthz`, `/readyz` and `/metrics`.
+"""The health of a process over HTTP: `/healthz`, `/readyz` and `/metrics`.
 
-`/healthz` answers while the event loop runs. `/readyz` says 503 and which check fails, until every check holds.
+`/healthz` answers while the event loop runs. `/readyz` returns 503 with the failing checks, until every check succeeds.
 
 Source: kubernetes-sigs/controller-runtime: pkg/healthz, pkg/manager (paths).
 """
@@ -23,7 +23,7 @@ from ironbell.base.ports import HEALTH_PORT
 from ironbell.kube.transport.http import HttpApi
 
 Check = Callable[[], Awaitable[str]]
-"""Why something is not ready; empty when it is."""
+"""Returns the reason why something is not ready; empty when it is."""
 
 PROBE_S = 2.0
 PROBE_AGE_S = 3.0
@@ -39,30 +39,30 @@ class AddressError(IronbellError):
 
 @dataclass
 class ApiReachable:
-    """Whether the API server answers us; asked at most every few seconds, however often we are asked."""
+    """Checks that the API server answers; it is queried at most every few seconds, however often the check runs."""
 
     api: HttpApi
     clock: Clock = field(default_factory=SystemClock)
-    _asked_s: float = float("-inf")
-    _why: str = "not asked yet"
+    _queried_s: float = float("-inf")
+    _problem: str = "not queried yet"
 
     async def __call__(self) -> str:
-        if self.clock.monotonic() - self._asked_s >= PROBE_AGE_S:
-            self._asked_s = self.clock.monotonic()
+        if self.clock.monotonic() - self._queried_s >= PROBE_AGE_S:
+            self._queried_s = self.clock.monotonic()
             try:
                 async with asyncio.timeout(PROBE_S):
                     await self.api.raw("GET", "/readyz", accept="*/*")
-                self._why = ""
+                self._problem = ""
             except (ApiError, TimeoutError) as error:
-                self._why = str(error) or "no answer"
-        return self._why
+                self._problem = str(error) or "no answer"
+        return self._problem
 
 
 def read_address(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, `[HOST]:PORT` or `:PORT` (all addresses).
+    """Parse `HOST:PORT`, `[HOST]:PORT` or `:PORT` (all addresses).
 
     Raises:
-        AddressError: it is none of these.
+        AddressError: the text has none of these forms.
     """
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -72,16 +72,16 @@ def read_address(text: str) -> tuple[str, int]:
         if not colon or not 0 <= int(port) <= 65535:
             raise ValueError
     except ValueError:
-        raise AddressError(f"{text!r} must be ADDRESS:PORT, such as 127.0.0.1:{HEALTH_PORT}") from None
+        raise AddressError(f"{text!r} is not ADDRESS:PORT, such as 127.0.0.1:{HEALTH_PORT}") from None
     return host or "0.0.0.0", int(port)  # noqa: S104 - as the user wrote it
 
 
 @asynccontextmanager
 async def serving_health(address: str, checks: Mapping[str, Check]) -> AsyncIterator[int]:
-    """Serve while the block runs; the port is given. An empty address serves nothing.
+    """Serve health while the block runs, and yield the port. An empty address serves nothing.
 
     Raises:
-        AddressError: it cannot be bound.
+        AddressError: the address cannot be bound.
     """
     if not address:
         yield 0
@@ -89,9 +89,9 @@ async def serving_health(address: str, checks: Mapping[str, Check]) -> AsyncIter
     host, port = read_address(address)
 
     async def ready(_request: web.Request) -> web.Response:
-        found = {name: await check() for name, check in checks.items()}
-        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in found.items()]
-        return web.Response(text="\n".join(lines) + "\n", status=503 if any(found.values()) else 200)
+        problems = {name: await check() for name, check in checks.items()}
+        lines = [f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok" for name, problem in problems.items()]
+        return web.Response(text="\n".join(lines) + "\n", status=503 if any(problems.values()) else 200)
 
     application = web.Application()
     routes = {"/healthz": healthy, "/livez": healthy, "/readyz": ready, "/metrics": metrics}

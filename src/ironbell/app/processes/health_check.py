@@ -1,4 +1,4 @@
-"""`/healthcheck` of the servers toward machines, in the form that Tinkerbell's probes and dashboards read.
+"""`/healthcheck` of the servers for machines, in the form that Tinkerbell's probes and dashboards read.
 
 Source: tinkerbell/tinkerbell: pkg/http (healthcheck handler).
 """
@@ -16,10 +16,10 @@ from ironbell.base.clock import Clock
 
 @dataclass
 class HealthCheck:
-    """Answers for one process."""
+    """Answers `/healthcheck` for one process."""
 
     revision: str
-    """What upstream's programs give as git revision: ours have a version."""
+    """Reported as git revision, as upstream's programs do; ours is a version."""
     clock: Clock
     _started: float = field(init=False)
 
@@ -27,10 +27,10 @@ class HealthCheck:
         self._started = self.clock.monotonic()
 
     async def answer(self, _request: web.Request) -> web.Response:
-        """Uptime as a text, as upstream; its goroutines are our tasks."""
-        found = {
+        """Respond with the uptime as text, like upstream; asyncio's tasks are reported as its goroutines."""
+        document = {
             "git_rev": self.revision,
             "uptime_seconds": f"{self.clock.monotonic() - self._started:.2f}",
             "goroutines": len(asyncio.all_tasks()),
         }
-        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+        return web.Response(body=msgspec.json.encode(document), content_type="application/json")

@@ -1,9 +1,9 @@
-"""Sockets that outlive the process which serves them: a child hands its bound sockets to its parent, which hands them
+"""Sockets that outlive the process which serves them: a child passes its bound sockets to its parent, which passes them
 to the child's successor.
 
-So while a server is started again, what machines send waits in the kernel instead of being refused: firmware and iPXE
-give up at the first refusal, and a machine that has given up may stand still until somebody comes. The parent never
-reads from these sockets.
+So while a server is restarted, packets of machines wait in the kernel instead of being rejected: firmware and iPXE give
+up at the first rejection, and a machine that has given up may need a person to restart it. The parent never reads from
+these sockets.
 
 Names and numbers travel in the environment, descriptors by inheritance and over a socket pair. Source: systemd's file
 descriptor store (sd_notify(3), sd_listen_fds(3)), whose idea this is.
@@ -25,37 +25,37 @@ MAX_NAMES = 4096
 
 
 class Keeper:
-    """The parent's side: what the last child left, to be given to the next."""
+    """The parent's side: the sockets that the last child passed on, for the next child."""
 
     def __init__(self) -> None:
         self._kept: dict[str, socket.socket] = {}
         self._channel: socket.socket | None = None
 
     def prepare(self) -> tuple[dict[str, str], tuple[int, ...], socket.socket]:
-        """For a child about to start: its environment, the descriptors that it inherits, and the end of the channel
-        that the caller closes once the child runs."""
+        """Prepare the start of a child: return its environment, the descriptors that it inherits, and the end of the
+        channel that the caller closes once the child runs."""
         self._close_channel()
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.setblocking(False)
-        numbers = {name: sock.fileno() for name, sock in self._kept.items()} | {CHANNEL: theirs.fileno()}
-        return {VARIABLE: msgspec.json.encode(numbers).decode()}, tuple(numbers.values()), theirs
+        numbers = {name: sock.fileno() for name, sock in self._kept.items()} | {CHANNEL: child_end.fileno()}
+        return {VARIABLE: msgspec.json.encode(numbers).decode()}, tuple(numbers.values()), child_end
 
     def take(self) -> None:
-        """Take over what the child has handed up, if anything. What makes no sense is closed: a child may be in the
-        hands of a stranger."""
+        """Take over the sockets that the child has passed on, if any. Anything else is closed: the child may have been
+        taken over."""
         if self._channel is None:
             return
         try:
             message, descriptors, _, _ = socket.recv_fds(self._channel, MAX_NAMES, MAX_SOCKETS)
         except OSError:
             return
-        found = _named(message, descriptors)
-        if found is not None:
+        sockets = _named(message, descriptors)
+        if sockets is not None:
             self.forget()
-            self._kept = found
+            self._kept = sockets
 
     def forget(self) -> None:
-        """Close what is kept: the next child binds anew."""
+        """Close the kept sockets: the next child binds new ones."""
         for sock in self._kept.values():
             sock.close()
         self._kept = {}
@@ -72,34 +72,34 @@ class Keeper:
 
 
 def _named(message: bytes, descriptors: Sequence[int]) -> dict[str, socket.socket] | None:
-    """Sockets by their names; None, and all closed, where names are missing or something is no socket."""
-    made: list[socket.socket] = []
+    """Sockets by name; None, and all closed, if names are missing or a descriptor is not a socket."""
+    sockets: list[socket.socket] = []
     try:
         names = msgspec.json.decode(message, type=list[str])
-        made.extend(socket.socket(fileno=number) for number in descriptors)
-        return dict(zip(names, made, strict=True))
+        sockets.extend(socket.socket(fileno=number) for number in descriptors)
+        return dict(zip(names, sockets, strict=True))
     except (OSError, ValueError, msgspec.MsgspecError):
-        for sock in made:
+        for sock in sockets:
             sock.close()
-        for number in descriptors[len(made) :]:
+        for number in descriptors[len(sockets) :]:
             os.close(number)
         return None
 
 
 def inherited() -> dict[str, socket.socket]:
-    """The child's side: sockets of its predecessor, by name; none at the first start, or without such a parent."""
-    found = {}
+    """The child's side: the sockets of its predecessor by name; none at the first start, or without such a parent."""
+    sockets = {}
     for name, number in _numbers().items():
         if name != CHANNEL:
             sock = socket.socket(fileno=number)
             sock.set_inheritable(False)
             sock.setblocking(False)
-            found[name] = sock
-    return found
+            sockets[name] = sock
+    return sockets
 
 
 def hand_up(sockets: Mapping[str, socket.socket]) -> None:
-    """Let the parent keep these sockets; nothing happens without such a parent. Call it before reporting anything."""
+    """Pass these sockets to the parent, if it keeps sockets. Call it before reporting anything."""
     number = _numbers().get(CHANNEL)
     os.environ.pop(VARIABLE, None)
     if number is None:

@@ -1,8 +1,8 @@
-"""The log of a site in a file, for when a screen takes the terminal's place.
+"""The log of a site in a file, used while a screen occupies the terminal.
 
-The file is appended to by several processes. When it has grown to its limit, it is copied aside and emptied, as
-logrotate's `copytruncate` does: nobody has to open it again, so this also works for processes that know nothing of it.
-Lines that are written between copy and truncation are lost.
+Several processes append to the file. When it has grown to its limit, it is copied and emptied, as logrotate's
+`copytruncate` does: no process has to open it again, so this also works for processes that are unaware of it. Lines
+that are written between copy and truncation are lost.
 
 Source: open(2) (O_APPEND), logrotate(8) (copytruncate).
 """
@@ -68,8 +68,8 @@ def _redirect(targets: list[int]) -> None:
         os.dup2(target, number)
 
 
-def _opened(path: Path, how: int) -> int:
-    """A file for writing that only its owner may read, and that is no link to another one."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | how, _MODE)
+def _opened(path: Path, flags: int) -> int:
+    """Open a file for writing that only its owner may read, and that is not a link."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, _MODE)
     os.fchmod(file, _MODE)
     return file

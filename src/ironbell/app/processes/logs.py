@@ -1,7 +1,7 @@
 """Logs: structured events on standard error, for people on a terminal and as JSON otherwise.
 
 Events quote what machines and strangers sent. So every value has a limit, and on a terminal a value is one line without
-control sequences. What is rejected is logged through `base.rejections`, once a minute per machine.
+control sequences. Rejections are logged through `base.rejections`, once a minute per machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ironbell.base.printable import escaped_json, one_line
 from ironbell.base.terminal import guard_terminals
 
 MAX_VALUE: Final = 2000
-"""Characters of a value that are logged."""
+"""Number of characters of a value that are logged."""
 MAX_EXCEPTION: Final = 20_000
 _MAX_ITEMS: Final = 50
 _MAX_DEPTH: Final = 4
@@ -26,7 +26,7 @@ _EXCEPTION: Final = "exception"
 
 
 def configure_logging(*, process: str, level: int = logging.INFO) -> None:
-    """Set up structlog for this process; every event carries the process's name."""
+    """Set up structlog for this process; every event has the process's name."""
     guard_terminals()
     fit: Callable[[str], str]
     renderer: structlog.typing.Processor
@@ -51,7 +51,7 @@ def configure_logging(*, process: str, level: int = logging.INFO) -> None:
 
 
 def _limits(fit: Callable[[str], str]) -> structlog.typing.Processor:
-    """A processor that cuts what is long, and passes texts through `fit`. Tracebacks keep their lines and their end."""
+    """A processor that cuts long values, and passes texts through `fit`. Tracebacks keep their lines and their end."""
 
     def limited(value: Any, depth: int = 0) -> Any:
         if value is None or isinstance(value, bool | int | float):

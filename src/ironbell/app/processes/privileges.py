@@ -1,7 +1,7 @@
-"""Entering a network namespace, and giving up root for good.
+"""Enter a network namespace, and give up root permanently.
 
-A server toward machines binds its sockets as root and then becomes an ordinary user that owns nothing but its logs;
-afterwards there is no way back, which `drop_privileges` verifies. Where the process is not root, it stays who it is.
+A server for machines binds its sockets as root and then becomes an ordinary user that owns nothing but its logs; it
+cannot regain root, which `drop_privileges` verifies. A process that is not root keeps its account.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CLONE_NEWNET = 0x40000000
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 ACCOUNT = "ironbell"
-"""The account that services run as, where the system has one of this name."""
+"""The account that services run as, if the system has an account of this name."""
 SERVICE_ID = 60770
 """The numeric id that services run as elsewhere: no account has to be created for it, and no other program has it, as
 with `nobody`. Neither Debian nor systemd assigns ids of this range to anybody (systemd: docs/UIDS-GIDS.md)."""
@@ -48,7 +48,7 @@ def service_account() -> Account:
     """The system's `ironbell` account, else `SERVICE_ID`; the caller's own account when it is not root.
 
     Raises:
-        PrivilegeError: `SERVICE_ID` belongs to somebody.
+        PrivilegeError: `SERVICE_ID` belongs to another account.
     """
     if os.geteuid() != 0:
         return Account("self", os.geteuid(), os.getegid())
@@ -63,8 +63,9 @@ def service_account() -> Account:
     except KeyError:
         return Account(str(SERVICE_ID), SERVICE_ID, SERVICE_ID)
     raise PrivilegeError(
-        f'the user id {SERVICE_ID}, which the servers toward machines run as, belongs to account "{other}"; give them '
-        "another with --user"
+        f'the user id {SERVICE_ID}, which the servers for machines run as, belongs to account "{other}"; set another '
+        "one "
+        "with --user"
     )
 
 
@@ -85,16 +86,16 @@ def named_account(name: str) -> Account:
             entry = pwd.getpwnam(name)
         except KeyError:
             raise PrivilegeError(
-                f'--user {name}: this machine has no account "{name}"; give one that it has, or a number'
+                f'--user {name}: this machine has no account "{name}"; use an existing one, or a number'
             ) from None
         account = Account(name, entry.pw_uid, entry.pw_gid)
     if 0 in {account.uid, account.gid}:
-        raise PrivilegeError(f"--user {name}: the servers toward machines do not run as root")
+        raise PrivilegeError(f"--user {name}: the servers for machines do not run as root")
     return account
 
 
 def drop_privileges(account: Account) -> None:
-    """Become `account` and keep nothing of root. Does nothing when the process is not root.
+    """Become `account` and keep nothing of root. Does nothing if the process is not root.
 
     Raises:
         PrivilegeError: root could be regained.
@@ -115,8 +116,8 @@ def drop_privileges(account: Account) -> None:
 
 
 def end_with_parent() -> None:
-    """Have the kernel end this process at once when its parent is killed, so that its ports are free for a successor.
-    To be called after `drop_privileges`, which would undo it."""
+    """Have the kernel kill this process when its parent dies, so that its ports are free for a successor. Call it after
+    `drop_privileges`, which would undo it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -124,7 +125,7 @@ def enter_network_namespace(path: Path) -> None:
     """Move this process (and the threads it will start) into a network namespace.
 
     Raises:
-        PrivilegeError: the namespace is gone, or the process may not enter it.
+        PrivilegeError: the namespace does not exist, or the process may not enter it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     try:

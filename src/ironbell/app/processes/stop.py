@@ -1,4 +1,4 @@
-"""How a process of `ironbell run` is told to stop."""
+"""Requests to stop a process of `ironbell run`."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import structlog
 _log = structlog.get_logger()
 
 
-def told_to_stop(*, is_supervised: bool = False) -> asyncio.Event:
-    """Set by SIGTERM and SIGINT, of which a second one ends the process; and at the end of standard input where it is
-    a supervisor's, which closes it before it sends a signal."""
-    told, signalled = asyncio.Event(), asyncio.Event()
+def stop_requested(*, is_supervised: bool = False) -> asyncio.Event:
+    """An event set by SIGTERM and SIGINT, of which a second one exits the process; for a supervised process, also by
+    the end of standard input, which the supervisor closes before it sends a signal."""
+    stopped, signalled = asyncio.Event(), asyncio.Event()
 
-    def tell() -> None:
+    def on_signal() -> None:
         if signalled.is_set():
-            _log.warning("told twice to stop; leaving at once")
+            _log.warning("second stop requested, exiting")
             os._exit(1)
-        _log.info("told to stop")
+        _log.info("stop requested")
         signalled.set()
-        told.set()
+        stopped.set()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, tell)
+        loop.add_signal_handler(number, on_signal)
     if is_supervised:
         stdin = sys.stdin.fileno()
 
         def read() -> None:
             if not os.read(stdin, 4096):
                 loop.remove_reader(stdin)
-                told.set()
+                stopped.set()
 
         loop.add_reader(stdin, read)
-    return told
+    return stopped

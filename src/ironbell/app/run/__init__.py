@@ -1,1 +1,1 @@
-"""`ironbell run`: components against any Kubernetes API, and how their processes are supervised."""
+"""`ironbell run`: components against any Kubernetes API, and the supervision of their processes."""

@@ -1,15 +1,15 @@
-"""`ironbell run` with controllers: components in this process, against any Kubernetes API, until told to stop."""
+"""`ironbell run` with controllers: components in this process, against any Kubernetes API, until they are stopped."""
 
 from __future__ import annotations
 
-import encodings.idna  # noqa: F401 - beside servers nothing can be imported once we are an ordinary user
+import encodings.idna  # noqa: F401 - beside servers imports fail once the process is an ordinary user
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 
 from ironbell.api.client import Api
 from ironbell.app.components import Component
-from ironbell.app.processes.stop import told_to_stop
-from ironbell.app.run.controllers import make_controllers
+from ironbell.app.processes.stop import stop_requested
+from ironbell.app.run.controllers import create_controllers
 from ironbell.app.run.options import RunOptions
 from ironbell.app.run.parts import Part, run_process, serve_parts
 from ironbell.app.run.webhooks import webhooks_beside
@@ -20,22 +20,23 @@ from ironbell.kube.transport.http import HttpApi
 
 
 def run_components(
-    options: RunOptions, connection: Connection, on_failed: Callable[[str], None] = lambda _why: None
+    options: RunOptions, connection: Connection, on_failed: Callable[[str], None] = lambda _message: None
 ) -> int:
-    """Run until told to stop; the exit status. Why a component could not go on is in the log, and told."""
+    """Run until stopped, and return the exit status. The failure of a component is logged, and passed to
+    `on_failed`."""
     return run_process(lambda: _main(options, connection), on_failed)
 
 
 async def _main(options: RunOptions, connection: Connection) -> None:
-    told = told_to_stop(is_supervised=options.is_supervised)
+    stopped = stop_requested(is_supervised=options.is_supervised)
     async with HttpApi(connection) as api, AsyncExitStack() as stack:
         apis = {component.name: await _api_of(component, api, options, stack) for component in options.components}
         parts = _parts(options, api, apis)
-        await serve_parts(parts, api, told, health_address=options.health_address, grace_s=options.grace_s)
+        await serve_parts(parts, api, stopped, health_address=options.health_address, grace_s=options.grace_s)
 
 
 async def _api_of(component: Component, api: HttpApi, options: RunOptions, stack: AsyncExitStack) -> Api:
-    """The API as a component sees it."""
+    """The API as a component uses it."""
     view = component.system.view if component.system is not None else None
     return api if view is None else await stack.enter_async_context(view.load()(api, options.settings))
 
@@ -43,7 +44,7 @@ async def _api_of(component: Component, api: HttpApi, options: RunOptions, stack
 def _parts(options: RunOptions, api: HttpApi, apis: Mapping[str, Api]) -> list[Part]:
     clock, randomness = SteadyClock(), SystemRandomness()
     running = {
-        system.name: make_controllers(
+        system.name: create_controllers(
             system,
             apis[system.name],
             namespace=options.namespace,

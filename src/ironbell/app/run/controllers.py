@@ -1,8 +1,8 @@
 """Controllers as `ironbell run` runs them: over HTTP, under one identity, with a Lease per component.
 
-Each component has a Lease of its own, so that whatever processes the components are spread over, one replica of each
-works at a time. A replica that waits keeps its caches filled. One that loses the Lease ends the process: who starts
-anew cannot have anything half done in memory.
+Each component has its own Lease, so that one replica of each is active at a time, however the components are spread
+over processes. A waiting replica keeps its caches filled. One that loses the Lease exits: a process that starts again
+has nothing half done in memory.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ironbell.kube.manager.manager import GRACE_S, Manager
 from ironbell.kube.transport.connection import POD_FILES
 
 HAND_BACK_S = 5.0
-"""Left of the grace period for handing back the Lease and ending sessions with BMCs."""
+"""Part of the grace period that is reserved for releasing the Lease and closing sessions with BMCs."""
 
 
 class LeaseLostError(IronbellError):
-    """Another replica may work now."""
+    """Another replica may be active now."""
 
     reason = "LeaseLost"
 
@@ -43,7 +43,8 @@ class Controllers:
     manager: Manager
     election: LeaderElection | None
     runtime: Runtime
-    """What its controllers share: sessions with BMCs, connections to workload clusters, rendering processes."""
+    """Resources that its controllers share: sessions with BMCs, connections to workload clusters, rendering
+    processes."""
 
     async def run(self) -> None:
         """Run until stopped or cancelled.
@@ -61,15 +62,15 @@ class Controllers:
             )
 
     def stop(self) -> None:
-        """Let it end: what is being written is finished, then the Lease is handed back."""
+        """Stop: writes in progress are finished, then the Lease is released."""
         self.manager.stop()
 
     async def check(self) -> str:
-        """Ready when the caches are filled: a replica that waits for the Lease is ready to take over."""
+        """Ready once the caches are filled: a replica that waits for the Lease is ready to take over."""
         return "" if self.manager.has_synced else "caches are being filled"
 
 
-def make_controllers(
+def create_controllers(
     system: System,
     api: Api,
     *,
@@ -111,7 +112,7 @@ def controller_names() -> list[str]:
 
 
 def own_namespace() -> str:
-    """The namespace of the pod that this is, else the one that `ironbell install` makes."""
+    """The namespace of this pod, or else the one that `ironbell install` creates."""
     try:
         return (POD_FILES / "namespace").read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""What `ironbell run` can be told."""
+"""Options of `ironbell run`."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class RunOptionsError(IronbellError):
 
 @dataclass(frozen=True)
 class ElectionOptions:
-    """How replicas agree on who works; `duration_s` > `renew_s` > `retry_s`."""
+    """Leader election among replicas; `duration_s` > `renew_s` > `retry_s`."""
 
     is_on: bool = True
     namespace: str = ""
-    """Where the Lease is; empty: the pod's namespace, else ours."""
+    """Namespace of the Lease; empty selects the pod's namespace, or else ours."""
     duration_s: float = 15.0
     renew_s: float = 10.0
     retry_s: float = 2.0
 
     def checked(self) -> ElectionOptions:
-        """The same.
+        """Return the options if they are consistent.
 
         Raises:
-            RunOptionsError: the times do not fit each other.
+            RunOptionsError: the times are not consistent.
         """
         if not self.duration_s > self.renew_s > 1.2 * self.retry_s > 0:
             raise RunOptionsError(
@@ -48,42 +48,44 @@ class ElectionOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Everything."""
+    """All options."""
 
     components: tuple[Component, ...]
     kubeconfig: Path | None = None
     context: str = ""
     namespace: str = ""
-    """Look at this namespace only; empty: all."""
+    """The only namespace to watch; empty for all."""
     election: ElectionOptions = ElectionOptions()
     workers: Mapping[str, int] = field(default_factory=dict)
-    """By controller; under the empty name for all others."""
+    """Number of workers by controller; the empty name stands for all others."""
     health_address: str = ""
     grace_s: float = 20.0
     webhook_address: str = ""
-    """Where webhooks are answered; empty: nowhere."""
+    """Address of the webhooks; empty for none."""
     webhook_hosts: tuple[str, ...] = ()
-    """Names by which the API server calls them."""
+    """Names by which the API server calls the webhooks."""
     settings: Settings = DEFAULT_SETTINGS
-    """What the systems among the components are told."""
+    """Settings of the systems among the components."""
     is_supervised: bool = False
-    """Whether the process ends with whoever holds the other end of its standard input."""
+    """Whether the process exits when the other end of its standard input is closed."""
 
 
 def read_workers(texts: Iterable[str], known: Iterable[str]) -> dict[str, int]:
-    """`N` for all controllers, `CONTROLLER=N` for one.
+    """Parse `N` for all controllers, or `CONTROLLER=N` for one.
 
     Raises:
-        RunOptionsError: neither, or there is no such controller.
+        RunOptionsError: a text has another form, or there is no such controller.
     """
     names = set(known)
-    found = {}
+    workers = {}
     for text in texts:
         match = _WORKERS.fullmatch(text)
         if match is None:
-            raise RunOptionsError(f"--workers {text!r} must be N or CONTROLLER=N")
+            raise RunOptionsError(f"--workers: {text!r} is not N or CONTROLLER=N")
         name = match[1] or ""
         if name and name not in names:
-            raise RunOptionsError(f"--workers: {name!r} is no controller here; known are: {', '.join(sorted(names))}")
-        found[name] = int(match[2])
-    return found
+            raise RunOptionsError(
+                f"--workers: {name!r} is not a controller of Ironbell; known controllers: {', '.join(sorted(names))}"
+            )
+        workers[name] = int(match[2])
+    return workers

@@ -1,8 +1,8 @@
-"""What every process of `ironbell run` does, whatever runs in it: find the API, tell how it is, end when it is told to.
+"""The frame of every process of `ironbell run`: find the API, report health, and stop on request.
 
-The first SIGTERM or SIGINT lets every part end: workers finish what they are writing, Leases are handed back. What has
-not ended after the grace period is cancelled; a second signal ends the process on the spot. A part that ends by itself
-takes the others with it, and the exit status says so. A process that has a supervisor also ends when that is gone.
+The first SIGTERM or SIGINT stops every part: workers finish their writes, Leases are released. Parts that still run
+after the grace period are cancelled; a second signal exits the process immediately. A part that ends by itself stops
+the others, and the exit status reports that. A process with a supervisor also stops when the supervisor exits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ironbell.kube.transport.http import HttpApi
 _log = structlog.get_logger()
 
 END_S = 5.0
-"""How long what was cancelled may take to clean up."""
+"""Time limit for the cleanup of cancelled parts."""
 
 
 class Part(Protocol):
@@ -43,15 +43,16 @@ class Part(Protocol):
     def stop(self) -> None: ...
 
     async def check(self) -> str:
-        """Why it is not ready; empty when it is."""
+        """Return why the part is not ready; empty when it is."""
         ...
 
 
 def find_connection(kubeconfig: Path | None, context: str) -> Connection:
-    """The API to work for: the kubeconfig given, $KUBECONFIG, this pod's cluster, or the home folder's kubeconfig.
+    """The API to use: that of the kubeconfig, of $KUBECONFIG, of this pod's cluster, or of the home folder's
+    kubeconfig.
 
     Raises:
-        ConnectionConfigError: none of them is there, or the first that is cannot be used.
+        ConnectionConfigError: none of them exists, or the first that exists cannot be used.
     """
     named = [Path(text) for text in os.environ.get("KUBECONFIG", "").split(os.pathsep) if text]
     if kubeconfig is not None:
@@ -64,13 +65,13 @@ def find_connection(kubeconfig: Path | None, context: str) -> Connection:
     return in_cluster()
 
 
-def run_process(main: Callable[[], Awaitable[None]], on_failed: Callable[[str], None] = lambda _why: None) -> int:
-    """Run until `main` returns; the exit status. Why it could not go on is in the log, and told."""
+def run_process(main: Callable[[], Awaitable[None]], on_failed: Callable[[str], None] = lambda _message: None) -> int:
+    """Run until `main` returns, and return the exit status. A failure is logged, and passed to `on_failed`."""
     raise_file_limit()
     tune_allocator()
     tune_gc()
     if start_tracing("ironbell"):
-        _log.info("traces are sent")
+        _log.info("tracing enabled")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_awaited(main))
@@ -90,19 +91,19 @@ async def _awaited(main: Callable[[], Awaitable[None]]) -> None:
 
 def _failed(errors: Sequence[BaseException], on_failed: Callable[[str], None]) -> int:
     why = "; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors))
-    _log.error("cannot go on", why=why)
+    _log.error("process failed", why=why)
     on_failed(why)
     return 1
 
 
 async def serve_parts(
-    parts: Sequence[Part], api: HttpApi, told: asyncio.Event, *, health_address: str, grace_s: float
+    parts: Sequence[Part], api: HttpApi, stopped: asyncio.Event, *, health_address: str, grace_s: float
 ) -> None:
-    """Run all parts until told, and say how they are.
+    """Run all parts until `stopped` is set, and serve their health.
 
     Raises:
-        AddressError: the address for that cannot be had.
-        BaseExceptionGroup: what parts ended with.
+        AddressError: the address of the health service cannot be used.
+        BaseExceptionGroup: the errors of the parts.
     """
     checks = {"api": ApiReachable(api)} | {part.name: part.check for part in parts}
     async with serving_health(health_address, checks) as port:
@@ -111,14 +112,14 @@ async def serve_parts(
         lag = asyncio.create_task(LoopLag().run(), name="loop lag")
         freezing = asyncio.create_task(_freeze(parts), name="freeze")
         try:
-            await run_parts(parts, told, grace_s=grace_s)
+            await run_parts(parts, stopped, grace_s=grace_s)
         finally:
             lag.cancel()
             freezing.cancel()
 
 
 async def _freeze(parts: Sequence[Part]) -> None:
-    """Keep what the first lists brought out of all later collections."""
+    """Exclude the objects of the first lists from all later garbage collections."""
     while any([await part.check() for part in parts]):  # noqa: ASYNC110
         await asyncio.sleep(0.5)
     gc.collect()
@@ -126,21 +127,21 @@ async def _freeze(parts: Sequence[Part]) -> None:
     _log.info("ready", components=[part.name for part in parts])
 
 
-async def run_parts(parts: Sequence[Part], told: asyncio.Event, *, grace_s: float) -> None:
-    """Run all parts until told, or until one of them ends.
+async def run_parts(parts: Sequence[Part], stopped: asyncio.Event, *, grace_s: float) -> None:
+    """Run all parts until `stopped` is set, or until one of them ends.
 
     Raises:
-        BaseExceptionGroup: what parts ended with.
+        BaseExceptionGroup: the errors of the parts.
     """
     tasks = [asyncio.create_task(part.run(), name=part.name) for part in parts]
-    waiting = asyncio.create_task(told.wait(), name="told")
+    waiting = asyncio.create_task(stopped.wait(), name="stopped")
     try:
         await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
         for part in parts:
             part.stop()
         _done, late = await asyncio.wait(tasks, timeout=grace_s)
         for task in late:
-            _log.warning("did not end in time", component=task.get_name(), grace_s=grace_s)
+            _log.warning("component did not stop in time", component=task.get_name(), grace_s=grace_s)
     finally:
         waiting.cancel()
         for task in tasks:

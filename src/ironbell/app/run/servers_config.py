@@ -1,4 +1,4 @@
-"""How a process with servers toward machines, of `ironbell run`, is told what to do."""
+"""The configuration of a process with servers for machines, of `ironbell run`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ironbell.app.wire.config import WireConfig
 
 
 class ServersConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process serves, and for which API."""
+    """The servers of one process, and their API."""
 
     name: str
     wire: WireConfig
@@ -17,8 +17,8 @@ class ServersConfig(msgspec.Struct, frozen=True, kw_only=True):
     health_address: str = ""
     grace_s: float = 20.0
     published: dict[str, str] = {}
-    """Folders of artefacts by their names."""
+    """Folders of artefacts by name."""
     ipxe_dir: str = ""
     node_images: str = ""
     is_supervised: bool = False
-    """Whether a supervisor reads reports, keeps sockets, and takes this process with it when it ends."""
+    """Whether a supervisor reads reports, keeps sockets, and stops this process when it stops."""

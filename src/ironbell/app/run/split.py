@@ -1,7 +1,8 @@
-"""Which processes the servers toward machines of `ironbell run` are, and how this process becomes them.
+"""Split the servers for machines of `ironbell run` into processes, and become one of them.
 
 The command line has the controllers' code in memory; servers need none of it. So a process that only serves machines,
-or only supervises those that do, begins anew as that, with its configuration in an unnamed file as standard input.
+or only supervises such processes, executes itself again as that, with its configuration in an unnamed file as standard
+input.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _PROCESSES = {BOOT_PROCESS: BOOT_SERVERS, WORKFLOW_PROCESS: WORKFLOW_SERVERS}
 
 
 def split(config: ServersConfig) -> list[ServersConfig]:
-    """One configuration for each process. With several, the address for health is that of the first, and each of the
-    others has the next port.
+    """One configuration for each process. With several, the health address is that of the first, and each of the others
+    has the next port.
 
     Raises:
         AddressError: there is no next port.
@@ -36,7 +37,7 @@ def split(config: ServersConfig) -> list[ServersConfig]:
     if len(parts) == 1:
         return [config]
     if not config.wire.grpc_port:
-        # who tells machines the port is not who binds it
+        # the process that reports the port to machines is not the one that binds it
         port = free_ports(config.wire.address, 1)[0]
         parts = {name: msgspec.structs.replace(wire, grpc_port=port) for name, wire in parts.items()}
     return [
@@ -48,7 +49,7 @@ def split(config: ServersConfig) -> list[ServersConfig]:
 
 
 def after(address: str, number: int) -> str:
-    """The address with the port that is so many after its own; the same where there is none, or any port will do.
+    """The address with a port that is `number` higher; unchanged if it is empty or any port will do.
 
     Raises:
         AddressError: there is no such port.
@@ -64,14 +65,14 @@ def after(address: str, number: int) -> str:
 
 
 def become_servers(config: ServersConfig) -> NoReturn:
-    """Go on as the process that serves."""
+    """Continue as the process that serves."""
     _become(_SERVERS_MODULE, config)
 
 
 def become_supervisor(servers: Sequence[ServersConfig], *, controllers: tuple[str, ...], grace_s: float) -> NoReturn:
-    """Go on as the process that supervises these, and one of `ironbell` with these arguments where there are any."""
-    told = {one.name: msgspec.Raw(msgspec.json.encode(one)) for one in servers}
-    _become(SUPERVISOR_MODULE, SupervisorConfig(servers=told, controllers=controllers, grace_s=grace_s))
+    """Continue as the supervisor of these processes, and of one of `ironbell` with these arguments if there are any."""
+    configurations = {server.name: msgspec.Raw(msgspec.json.encode(server)) for server in servers}
+    _become(SUPERVISOR_MODULE, SupervisorConfig(servers=configurations, controllers=controllers, grace_s=grace_s))
 
 
 def _become(module: str, config: msgspec.Struct) -> NoReturn:

@@ -1,8 +1,8 @@
-"""`ironbell run wire`: the boot services and the workflow service, each in a process of its own, kept alive.
+"""`ironbell run wire`: the boot services and the workflow service, each in a separate process, kept running.
 
-Who floods the one does not reach the other, and one that is killed is started again while the other goes on; what
-machines send to it meanwhile waits in sockets that are kept here and never read. Controllers that are named as well
-are a third process. Its configuration is the first line of standard input.
+A flood of the one does not reach the other, and one that is killed is restarted while the other continues; packets of
+machines meanwhile wait in sockets that are kept here and never read. Controllers that are named as well are a third
+process. The configuration is the first line of standard input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import structlog
 from ironbell.app.processes.child import read_configuration
 from ironbell.app.processes.children import Child, ChildSpec, Report
 from ironbell.app.processes.logs import configure_logging
-from ironbell.app.processes.stop import told_to_stop
+from ironbell.app.processes.stop import stop_requested
 from ironbell.base.errors import IronbellError, Retry
 
 _log = structlog.get_logger()
@@ -27,16 +27,16 @@ MODULE: Final = "ironbell.app.run.supervisor"
 _SERVERS_MODULE: Final = "ironbell.app.run.wire"
 _CONTROLLERS: Final = "controllers"
 _CLEANUP_S: Final = 8.0
-"""What a child has beyond its grace period."""
+"""Time that a child has beyond its grace period."""
 
 
 class SupervisorConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What to supervise."""
+    """The processes to supervise."""
 
     servers: dict[str, msgspec.Raw]
-    """A `ServersConfig` for each process, by its name; passed on as it is, so that this process stays small."""
+    """A `ServersConfig` for each process, by name; passed on unchanged, so that this process stays small."""
     controllers: tuple[str, ...] = ()
-    """Arguments of `ironbell` for a process with the controllers; none: there is none."""
+    """Arguments of `ironbell` for a process with the controllers; empty for none."""
     grace_s: float = 20.0
 
 
@@ -54,14 +54,15 @@ class _Supervisor:
     _fatal: asyncio.Future[str] | None = None
 
     async def run(self) -> None:
-        """
+        """Run the processes until stopped.
+
         Raises:
             CannotStartError: a process failed before it had ever served: it would fail at every other start.
         """
         self._fatal = asyncio.get_running_loop().create_future()
-        told = told_to_stop()
+        stopped = stop_requested()
         children = [asyncio.create_task(Child(spec, self._reported).run(), name=spec.name) for spec in self._specs()]
-        waiting = asyncio.create_task(told.wait(), name="told")
+        waiting = asyncio.create_task(stopped.wait(), name="stopped")
         try:
             ends: list[asyncio.Future[Any]] = [waiting, self._fatal, *children]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -78,11 +79,11 @@ class _Supervisor:
             ChildSpec(
                 name,
                 _SERVERS_MODULE,
-                lambda told=told: told,  # type: ignore[misc]
+                lambda config=config: config,  # type: ignore[misc]
                 stop_after_s=stop_after_s,
                 keeps_sockets=True,
             )
-            for name, told in self.config.servers.items()
+            for name, config in self.config.servers.items()
         ]
         if self.config.controllers:
             words = self.config.controllers
@@ -101,7 +102,7 @@ class _Supervisor:
 
 
 def main() -> int:
-    """Run until told to stop; the exit status."""
+    """Run until stopped, and return the exit status."""
     config = read_configuration(SupervisorConfig)
     configure_logging(process="supervisor")
     try:

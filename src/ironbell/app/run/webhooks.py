@@ -1,4 +1,4 @@
-"""The webhooks of the components that run in this process; they look at the caches of the controllers beside them."""
+"""The webhooks of the components that run in this process; they read the caches of the controllers beside them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ironbell.kube.transport.http import HttpApi
 
 
 def webhooks_beside(running: Mapping[str, Controllers], options: RunOptions, api: HttpApi) -> list[Webhooks]:
-    """One server for the webhooks of all systems that answer any; none if none does."""
+    """One server for the webhooks of all systems that answer any; none if there are no such systems."""
     systems = [system for system in SYSTEMS if system.name in running and answers_webhooks(system)]
     if not systems:
         return []
@@ -76,7 +76,7 @@ def _api_versions(controllers: Controllers) -> ApiVersionOf:
     definitions: Informer[KindDefinition] = controllers.manager.informers.of(KIND_DEFINITION)
 
     def api_version_of(group: str, kind: str) -> str:
-        found = definitions.store.get(("", definition_name(group, kind)))
-        return contract_api_version(found.metadata.labels if found is not None else {}, group)
+        definition = definitions.store.get(("", definition_name(group, kind)))
+        return contract_api_version(definition.metadata.labels if definition is not None else {}, group)
 
     return api_version_of

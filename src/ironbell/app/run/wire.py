@@ -1,15 +1,15 @@
-"""The servers toward machines as `ironbell run` runs them: one process of them, over HTTP to any API server.
+"""The servers for machines as `ironbell run` runs them: one process of them, over HTTP to any API server.
 
-Sockets are bound and files published while the process still has its privileges; then it becomes an ordinary user for
-good, as below `ironbell up`. Any number of replicas may run: their answers come from the API alone.
+Sockets are bound and files published while the process still has its privileges; then it becomes an ordinary user
+permanently, as below `ironbell up`. Any number of replicas may run: their responses come from the API alone.
 
-The process is one of its own, without the controllers' code. Its configuration is the first line of standard input.
+The process is separate, without the controllers' code. Its configuration is the first line of standard input.
 """
 
 from __future__ import annotations
 
 import asyncio
-import encodings.idna  # noqa: F401 - for connections by name: nothing can be imported once we are an ordinary user
+import encodings.idna  # noqa: F401 - for connections by name: imports fail once the process is an ordinary user
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from ironbell.api.client import Api
 from ironbell.app.processes.child import read_configuration, report
 from ironbell.app.processes.logs import configure_logging
 from ironbell.app.processes.privileges import end_with_parent, named_account
-from ironbell.app.processes.stop import told_to_stop
+from ironbell.app.processes.stop import stop_requested
 from ironbell.app.run.parts import find_connection, run_process, serve_parts
 from ironbell.app.run.servers_config import ServersConfig
 from ironbell.app.site.node_images import NodeImageFolder
@@ -40,7 +40,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Prepared:
-    """What was opened while there were privileges."""
+    """Resources that were opened while the process had privileges."""
 
     serve: Serve
     sockets: WireSockets
@@ -48,12 +48,12 @@ class Prepared:
 
 
 def prepare_wire(config: ServersConfig) -> Prepared:
-    """Everything that needs privileges, which are gone afterwards; the working directory is the data folder's then.
+    """Do everything that needs privileges, and drop these; the working directory is the data folder afterwards.
 
     Raises:
-        WireSocketError, SocketError, ForeignDhcpServerError: a port cannot be had, or another server has the network.
-        PublishError, ServiceFolderError: a folder cannot be served, or the service's own cannot be made safe.
-        PrivilegeError: privileges cannot be given up.
+        WireSocketError, SocketError, ForeignDhcpServerError: a port cannot be used, or another DHCP server is active.
+        PublishError, ServiceFolderError: a folder cannot be served, or the service's own folder cannot be secured.
+        PrivilegeError: privileges cannot be dropped.
     """
     wire = config.wire
     serve, account, images = _serve_of(wire), named_account(wire.user), None
@@ -73,7 +73,7 @@ def prepare_wire(config: ServersConfig) -> Prepared:
 
 
 def _serve_of(config: WireConfig) -> Serve:
-    """What serves in this process; the code of the other one is not even loaded."""
+    """The function that serves in this process; the code of the other process is not even loaded."""
     module, name = (
         ("ironbell.app.wire.workflow_server", "serve_workflows")
         if TINK_SERVER in config.serves
@@ -111,15 +111,15 @@ class Servers:
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as group:
             if self.prepared.images is not None:
-                group.create_task(self.prepared.images.run(), name="images of nodes")
+                group.create_task(self.prepared.images.run(), name="node images")
             await self.prepared.serve(self.config, self.prepared.sockets, self.api, on_ready=self._ready)
 
     def stop(self) -> None:
-        """Let it end."""
+        """Stop serving."""
         self._stopping.set()
 
     async def check(self) -> str:
-        """Ready when machines are answered."""
+        """Ready once machines are answered."""
         return "" if self.is_ready else "not serving machines yet"
 
     def _ready(self) -> None:
@@ -129,23 +129,23 @@ class Servers:
 
 
 async def _main(config: ServersConfig, connection: Connection, prepared: Prepared) -> None:
-    told = told_to_stop(is_supervised=config.is_supervised)
+    stopped = stop_requested(is_supervised=config.is_supervised)
     async with HttpApi(connection) as api:
         servers = Servers(config.wire, prepared, api)
         if config.is_supervised:
             report("bound", **prepared.sockets.ports())
             servers.on_ready = lambda: report("ready", **prepared.sockets.ports())
-        await serve_parts([servers], api, told, health_address=config.health_address, grace_s=config.grace_s)
+        await serve_parts([servers], api, stopped, health_address=config.health_address, grace_s=config.grace_s)
 
 
 def main() -> int:
-    """Run one process; the exit status."""
+    """Run one process, and return the exit status."""
     config = read_configuration(ServersConfig)
     configure_logging(process=config.name)
 
-    def failed(why: str) -> None:
+    def failed(message: str) -> None:
         if config.is_supervised:
-            report("failed", message=why)
+            report("failed", message=message)
 
     try:
         connection = find_connection(Path(config.kubeconfig) if config.kubeconfig else None, config.context)

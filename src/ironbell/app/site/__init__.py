@@ -1,1 +1,1 @@
-"""`ironbell up`: one site on one machine, its data folder, its processes in order, and its settings."""
+"""`ironbell up`: one site on one machine: its data folder, its processes in order, and its settings."""

@@ -1,4 +1,4 @@
-"""What `ironbell up` looks at before it starts anything: mistakes that end it, and what servers will not get."""
+"""Checks of `ironbell up` before it starts anything: errors that stop it, and warnings about missing services."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ironbell.app.site.metadata_url import interface_address
 from ironbell.app.site.options import OptionsError, UpOptions
 
 _KERNEL, _INITRAMFS = "vmlinuz-", "initramfs-"
-"""What the names of the in-memory OS's files begin with; the machine's architecture follows, as `uname -m` has it."""
+"""Prefixes of the in-memory OS's file names; the machine's architecture follows, as in `uname -m`."""
 
 
 def check_environment(options: UpOptions) -> None:
-    """Compare the options with this machine.
+    """Check the options against this machine.
 
     Raises:
         OptionsError: the interface, or the folder of the in-memory OS or of images, does not exist.
@@ -25,28 +25,30 @@ def check_environment(options: UpOptions) -> None:
         )
     if options.osie_dir and not Path(options.osie_dir).is_dir():
         raise OptionsError(
-            f'--osie-dir: there is no folder "{options.osie_dir}"; `ironbell osie build --output {options.osie_dir}` '
+            f'--osie-dir: folder "{options.osie_dir}" does not exist; `ironbell osie build --output '
+            f"{options.osie_dir}` "
             "builds the in-memory OS there"
         )
     if options.node_images and not Path(options.node_images).is_dir():
         raise OptionsError(
-            f'--node-images: there is no folder "{options.node_images}"; `ironbell image build --kernel server '
+            f'--node-images: folder "{options.node_images}" does not exist; `ironbell image build --kernel server '
             f"--kubernetes VERSION --output {options.node_images}/` builds an image there"
         )
 
 
 def warnings(options: UpOptions) -> tuple[str, ...]:
-    """What servers will not get from a site that is started with these options, each with its remedy."""
+    """Warnings about services that servers will not get with these options, each with its remedy."""
     if not options.needs_root:
         return ()
-    found = [_without_osie(options)]
+    messages = [_without_osie(options)]
     if options.interface and not interface_address(options.interface):
-        found.append(
-            f'Interface "{options.interface}" has no IPv4 address, so servers get no answer from it. Give it one in '
-            "their subnet, such as `ip address add 192.0.2.1/24 dev "
+        messages.append(
+            f'Interface "{options.interface}" has no IPv4 address, so servers get no response from it. Add one in '
+            "their "
+            "subnet, such as `ip address add 192.0.2.1/24 dev "
             f"{options.interface}`."
         )
-    return tuple(warning for warning in found if warning)
+    return tuple(warning for warning in messages if warning)
 
 
 def _without_osie(options: UpOptions) -> str:
@@ -54,8 +56,8 @@ def _without_osie(options: UpOptions) -> str:
         return ""
     if not options.osie_dir:
         return (
-            "Servers get no in-memory OS, so none can be installed or wiped: neither --osie-dir nor --osie-url is "
-            "given. Build it with `ironbell osie build --output DIR` and start again with --osie-dir DIR."
+            "Servers get no in-memory OS, so none can be installed or wiped: neither --osie-dir nor --osie-url is set. "
+            "Build it with `ironbell osie build --output DIR` and start again with --osie-dir DIR."
         )
     names = {path.name for path in Path(options.osie_dir).iterdir()}
     kernels = {name.removeprefix(_KERNEL) for name in names if name.startswith(_KERNEL)}

@@ -1,4 +1,4 @@
-"""The controllers of `core`, each with an identity and a role of its own."""
+"""The controllers of `core`, each with its own identity and role."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from ironbell.workload.following import WORKLOAD_ACCESS
 
 
 def rules_by_controller(without: Collection[str] = ()) -> dict[str, PolicyRules]:
-    """What each controller may write, except those of the systems in `without`, and what further identities may
-    read."""
+    """The writes that each controller may do, except those of the systems in `without`, and the reads of further
+    identities."""
     rules: dict[str, PolicyRules] = {}
     for system in systems_without(without):
         rules.update(system.permissions.load().writes)
@@ -34,12 +34,12 @@ def rules_by_controller(without: Collection[str] = ()) -> dict[str, PolicyRules]
 
 
 def identity(controller: str) -> Identity:
-    """Who a controller is to the API."""
+    """The identity of a controller at the API."""
     return Identity(roles.service_account_user(controller), roles.SERVICE_GROUPS)
 
 
 def grant_controllers(authorizer: RoleAuthorizer, without: Collection[str] = ()) -> None:
-    """Give each controller that runs its role."""
+    """Grant each controller that runs its role."""
     roles.grant_further_reads(authorizer, [rule for system in SYSTEMS for rule in system.permissions.load().reads])
     for name, rules in rules_by_controller(without).items():
         role = Role(f"ironbell:{name}", tuple(_rule(rule) for rule in rules))
@@ -47,7 +47,7 @@ def grant_controllers(authorizer: RoleAuthorizer, without: Collection[str] = ())
 
 
 def provider_accounts(without: Collection[str] = ()) -> list[tuple[str, str]]:
-    """ServiceAccounts of what looks up or writes objects of providers."""
+    """ServiceAccounts of components that look up or write objects of providers."""
     writers = [
         identity(name)
         for name, rules in rules_by_controller(without).items()
@@ -67,7 +67,7 @@ async def run_controllers(
     settings: Settings = DEFAULT_SETTINGS,
 ) -> None:
     """Run the controllers, except those of the systems in `without`, until cancelled; `ready` is called when all of
-    them work."""
+    them are active."""
     grant_controllers(authorizer, without)
     await give_provider_roles(server.client(ADMIN), provider_accounts(without))
     manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)

@@ -1,8 +1,8 @@
-"""The `core` process: embedded API and controllers, joined by direct call.
+"""The `core` process: embedded API and controllers, joined by direct calls.
 
-It reads no packet from a machine. What the servers toward machines need to reach the API is put into their folder: a
-Unix socket, and for each process a token, which it reads before it gives up its privileges and nobody else can. That
-folder is not theirs: see `app.site.service_folder`.
+It reads no packet from a machine. Its folder for the servers for machines has what they need to reach the API: a Unix
+socket, and for each process a token, which the process reads before it gives up its privileges and no other account
+can read. Core owns that folder: see `app.site.service_folder`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ironbell.app.admission.warnings import warn_of_tinkerbell
 from ironbell.app.processes.child import read_configuration, report, run_child
 from ironbell.app.site.core_config import CoreConfig
 from ironbell.app.site.data_folder import DATABASE, KEY_FILE
-from ironbell.app.site.restored import hold_what_was_restored
+from ironbell.app.site.restored import hold_after_restore
 from ironbell.app.site.wire_limits import limit_wire
 from ironbell.app.site.workflow_logs import WorkflowLogs
 from ironbell.app.systems import engine_kinds
@@ -55,17 +55,17 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 PREDECESSOR_S = 8.0
-_LOOK_AGAIN_S = 0.05
+_POLL_S = 0.05
 TOKEN_MODE = 0o400
 _MOST_TOKEN = 4096
 _TOKENS = {TOKEN_FILE: roles.BOOT, WORKFLOW_TOKEN_FILE: roles.WORKFLOW}
-"""Where each process toward machines finds its token, and who it is."""
+"""File name of the token of each process for machines, with the process's user name."""
 SOCKET_MODE = 0o666
-"""Everybody may connect; the token says who it is."""
+"""Every account may connect; the token identifies the client."""
 
 
 def prepare() -> Callable[[], Awaitable[None]]:
-    """Read the configuration; what is returned serves until cancelled."""
+    """Read the configuration, and return a function that serves until cancelled."""
     configuration = read_configuration(CoreConfig)
     os.umask(0o077)
     tune_gc()
@@ -73,14 +73,14 @@ def prepare() -> Callable[[], Awaitable[None]]:
 
 
 async def serve_core(configuration: CoreConfig) -> None:
-    """Open the store, serve the API, run the controllers; until cancelled."""
+    """Open the store, serve the API and run the controllers, until cancelled."""
     folder = Path(configuration.data_dir)
     wire = Path(configuration.wire_folder) if configuration.wire_folder else None
     clock, steady, randomness = SystemClock(), SteadyClock(), SystemRandomness()
     authorizer = RoleAuthorizer()
     roles.grant_processes(authorizer)
     cluster_kinds = ClusterKinds(configuration.without)
-    await _predecessor_gone(folder / DATABASE)
+    await _wait_for_predecessor(folder / DATABASE)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
             ApiServer.open(
@@ -102,7 +102,7 @@ async def serve_core(configuration: CoreConfig) -> None:
         cluster_kinds.join(server)
         if wire is not None:
             WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)
-        await hold_what_was_restored(folder, server.client(ADMIN))
+        await hold_after_restore(folder, server.client(ADMIN))
         if wire is not None:
             await asyncio.to_thread(_remove_socket, wire)
         running = await _serve(stack, server, configuration)
@@ -129,22 +129,22 @@ async def serve_core(configuration: CoreConfig) -> None:
 
 
 def _controllers() -> RunControllers:
-    """What runs the controllers: a good part of what there is to import, and nothing that the API needs to answer."""
+    """Import the controllers: much code that the API does not need to answer."""
     from ironbell.app.site.controllers import run_controllers
 
     return run_controllers
 
 
-async def _predecessor_gone(database: Path) -> None:
-    """Wait a little for a process that still ends because its supervisor was killed; opening names one that stays."""
+async def _wait_for_predecessor(database: Path) -> None:
+    """Wait for a predecessor that still ends because its supervisor was killed; opening reports one that stays."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(PREDECESSOR_S):
-            while guards.is_held(database):  # noqa: ASYNC110 - the end of a lock tells nobody
-                await asyncio.sleep(_LOOK_AGAIN_S)
+            while guards.is_held(database):  # noqa: ASYNC110 - nothing reports the end of a lock
+                await asyncio.sleep(_POLL_S)
 
 
 async def _serve(stack: AsyncExitStack, server: ApiServer, configuration: CoreConfig) -> Running:
-    """Open the API, on the earlier port if that can be."""
+    """Open the API, on the previous port if possible."""
     wire = Path(configuration.wire_folder) if configuration.wire_folder else None
     ports = [configuration.api_port or configuration.preferred_port]
     if not configuration.api_port and configuration.preferred_port:
@@ -170,7 +170,7 @@ async def _serve(stack: AsyncExitStack, server: ApiServer, configuration: CoreCo
         except ListenError:
             if not ports:
                 raise
-            _log.warning("the earlier port is taken; clients need the new kubeconfig", port=port)
+            _log.warning("previous port in use; clients need the new kubeconfig", port=port)
 
 
 def _announce() -> None:
@@ -179,20 +179,20 @@ def _announce() -> None:
 
 
 def _remove_socket(wire: Path) -> None:
-    """Remove what has the name of the API's socket: a predecessor's, or whatever was put there."""
+    """Remove the file with the name of the API's socket, independent of its owner."""
     with OwnFolder.open(wire) as folder:
         folder.remove(API_SOCKET)
 
 
 def _give_tokens(running: Running, wire: Path) -> None:
-    """Write the tokens where the servers toward machines read them, by rename; one that is there and still good stays,
-    so that a restart of this process goes unnoticed."""
+    """Write the tokens where the servers for machines read them, by rename; an existing valid one stays, so that a
+    restart of this process goes unnoticed."""
     running.tokens.revoke(roles.FORMER)
     with OwnFolder.open(wire) as folder:
         for name, holder in _TOKENS.items():
-            found = folder.read(name, limit=_MOST_TOKEN)
-            if found is not None and found[1].st_uid == os.geteuid():
-                known = running.tokens.identify(found[0].decode("utf-8", "replace"))
+            stored = folder.read(name, limit=_MOST_TOKEN)
+            if stored is not None and stored[1].st_uid == os.geteuid():
+                known = running.tokens.identify(stored[0].decode("utf-8", "replace"))
                 if known is not None and known.user == holder:
                     continue
             token = running.tokens.issue(holder, roles.SERVICE_GROUPS)

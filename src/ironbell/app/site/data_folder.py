@@ -1,7 +1,7 @@
-"""What lies where in a site's data folder, who may own it, and holding it for one process.
+"""Paths in a site's data folder, the checks of its owners, and the lock for one process.
 
-Whoever can change a key or the list of tokens is administrator of the site at its next start. So the folder and these
-files must belong to the account that the site runs as (or to root), and others may not read them.
+An account that can change a key or the list of tokens is administrator of the site at its next start. So the folder and
+these files must belong to the account that the site runs as (or to root), and other accounts may not read them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LOCK = "lock"
 TOKENS = "tokens.json"
 PKI = "pki"
 CREDENTIALS = (PKI, TOKENS)
-"""The API's authority with its certificates and keys, and the digests of tokens."""
+"""The API's certificate authority with its certificates and keys, and the digests of tokens."""
 _SITES = {DATABASE, LOCK}
-"""What shows that a folder is a site's."""
+"""Names of files which show that a folder belongs to a site."""
 _OTHERS = 0o077
 
 _log = structlog.get_logger()
@@ -43,7 +43,7 @@ def prepare_data_folder(folder: Path) -> None:
     """Create the data folder for this account alone, or check one that exists and close it to others.
 
     Raises:
-        DataFolderError: it cannot be created, or somebody else owns it or may read what must be secret.
+        DataFolderError: it cannot be created, or another account owns it or may read its secrets.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -56,34 +56,34 @@ def prepare_data_folder(folder: Path) -> None:
         for path in sorted((folder / PKI).iterdir()) if (folder / PKI).is_dir() else ():
             _check(path)
     except OSError as error:
-        problem = f"cannot create or read the data folder {folder}: {error.strerror}; give another --data-dir"
+        problem = f"cannot create or read the data folder {folder}: {error.strerror}; choose another --data-dir"
         raise DataFolderError(problem) from error
 
 
 def _close_to_others(folder: Path, status: os.stat_result) -> None:
-    """Take the rights of group and others away, which a folder has that was there before its site.
+    """Remove the rights of group and others from a folder that existed before its site.
 
     Raises:
-        DataFolderError: the folder may be something else than a site's, which that could make unusable.
+        DataFolderError: the folder may belong to something else, which that could make unusable.
     """
     if status.st_uid != os.geteuid():
-        return  # root's, and root alone can change it
+        return  # it belongs to root, and only root can change it
     with os.scandir(folder) as entries:
-        found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-    if status.st_mode & stat.S_ISVTX or (any(found.values()) and not _SITES & set(found)):
+        entries_by_name = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    if status.st_mode & stat.S_ISVTX or (any(entries_by_name.values()) and not _SITES & set(entries_by_name)):
         raise DataFolderError(
-            f"the data folder {folder} is open to other accounts, and holds folders that are not a site's; give "
-            f"another --data-dir, or run `chmod 700 {folder}` if nobody else needs it"
+            f"the data folder {folder} is open to other accounts, and has folders that do not belong to a site; choose "
+            f"another --data-dir, or run `chmod 700 {folder}` if no other account needs it"
         )
     folder.chmod(0o700)
     _log.info("data folder closed to other accounts", folder=str(folder), mode=f"{stat.S_IMODE(status.st_mode):04o}")
 
 
 def _check(path: Path) -> None:
-    """Check a file or folder that holds credentials; one that does not exist yet is right.
+    """Check a file or folder with credentials; one that does not exist yet passes.
 
     Raises:
-        DataFolderError: somebody else owns it, or others may read it.
+        DataFolderError: another account owns it, or others may read it.
     """
     try:
         status = path.lstat()
@@ -97,7 +97,7 @@ def _check(path: Path) -> None:
         mode = "700" if stat.S_ISDIR(status.st_mode) else "600"
         raise DataFolderError(
             f"{path} is open to other accounts (mode {stat.S_IMODE(status.st_mode):04o}); run `chmod {mode} {path}`, "
-            "and see who has read it"
+            "and check who has read it"
         )
 
 
@@ -106,26 +106,28 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
         own = account_name(os.geteuid())
         raise DataFolderError(
             f'{path} belongs to account "{owner}", which may have replaced the site\'s keys, and not to "{own}"; '
-            f"restore it from a backup, or run `chown {own} {path}` if you know why it is so"
+            f"restore it from a backup, or run `chown {own} {path}` if you know the reason"
         )
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the data folder for this process alone; the lock goes with the process, however it ends.
+    """Lock the data folder for this process; the lock ends with the process, however that ends.
 
     Raises:
-        DataFolderError: another process holds it, or it cannot be written.
+        DataFolderError: another process has locked it, or it cannot be written.
     """
     try:
         opened = os.fdopen(os.open(folder / LOCK, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w")
     except OSError as error:
         raise DataFolderError(
-            f"cannot write to the data folder {folder}: {error.strerror}; give another --data-dir"
+            f"cannot write to the data folder {folder}: {error.strerror}; choose another --data-dir"
         ) from error
     with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise DataFolderError(f"another ironbell runs in {folder}; stop it, or give another --data-dir") from error
+            raise DataFolderError(
+                f"another ironbell runs in {folder}; stop it, or choose another --data-dir"
+            ) from error
         yield

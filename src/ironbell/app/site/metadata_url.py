@@ -1,4 +1,4 @@
-"""Where machines reach the metadata service and images, as far as that is known before anything is served."""
+"""Addresses of the metadata service and of images for machines, as far as they are known before anything is served."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbell.contract.servers.boot_token import metadata_base
 from ironbell.contract.servers.node_images import FOLDER, INDEX, NO_IMAGES, ImageSource
 
 SIMULATION_ADDRESS = "127.0.0.1"
-"""Where simulated servers, each with a loopback address of its own, reach us."""
+"""Address of this host for simulated servers, each of which has its own loopback address."""
 _SIOCGIFADDR = 0x8915
 _IFREQ_SIZE = 256
 _ADDRESS_AT = 20
@@ -22,16 +22,16 @@ _NAME_SIZE = 15
 
 
 def metadata_url(options: UpOptions) -> str:
-    """What the user gave, or the address that is advertised, the lab's, or that of the interface that is served; with
-    strict identity, the place below it that needs a token.
+    """The user's URL, or the one at the advertised address, the lab's, or that of the served interface; with strict
+    identity, the path below it that needs a token.
 
-    Empty if none of them is known: then machines need templates of their own.
+    It is empty if none is known: machines then need templates of their own.
     """
     return metadata_base(_url(options), options.identity)
 
 
 def image_source(options: UpOptions) -> ImageSource:
-    """Where machines get images that nobody names. Simulated servers fetch none, so there is one for every version."""
+    """Source of the images that no manifest names. Simulated servers fetch none, so there is one for every version."""
     folder = Path(options.node_images).absolute() if options.node_images else None
     url = f"{_served_at(options) or options.metadata_url.rstrip('/')}/{FOLDER}"
     if folder is not None:
@@ -50,7 +50,7 @@ def _served_at(options: UpOptions) -> str:
 
 
 def site_address(options: UpOptions) -> str:
-    """Where machines reach the servers of a site; empty if that is not known."""
+    """Address of a site's servers for machines; empty if it is unknown."""
     return (
         options.advertise
         or _lab_address(options)
@@ -67,7 +67,7 @@ def _lab_address(options: UpOptions) -> str:
     try:
         return read(Path(options.lab)).network.gateway
     except (IronbellError, OSError):
-        # The lab's own process tells what is wrong with its file.
+        # The lab's own process reports problems of its file.
         return ""
 
 

@@ -1,14 +1,14 @@
-"""The folder of `--node-images`: complete images are published to machines, and an index says which there are.
+"""The folder of `--node-images`: complete images are published to machines, and an index lists them.
 
-An image is complete if its digest is the one in `NAME.sha256` beside it. A manifest that `ironbell image build` has
-written last vouches for that; any other file is read once. A file that is still being written matches neither, so
-nobody is ever served a part of one.
+An image is complete if its digest is the one in `NAME.sha256` beside it. A manifest that `ironbell image build` writes
+last confirms that; any other file is read once. A file that is still being written matches neither, so no machine gets
+an incomplete file.
 
-The index is what controllers read. An image is in it only while it is published: it is taken out before its file is
-replaced or removed, and listed after the new one is in place.
+Controllers read the index. An image is in it only while it is published: it is removed from the index before its file
+is replaced or removed, and listed after the new one is in place.
 
-Failure modes: a folder that cannot be read leaves what is published as it is and is reported once; files that are not
-complete, or cannot be read or published, are listed in the index with the reason, and keep no other from being served.
+Failure modes: if a folder cannot be read, the published files stay unchanged and the error is reported once; files that
+are incomplete, or cannot be read or published, are listed in the index with the reason, and do not affect others.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ironbell.contract.servers.node_images import INDEX, NodeImage, NodeImages
 
 _log = structlog.get_logger()
 
-LOOK_S = 5.0
-"""How often the folder is looked at."""
+REFRESH_INTERVAL_S = 5.0
+"""Interval between two reads of the folder."""
 _SUM = ".sha256"
 _ENDINGS = (".raw.zst", ".raw.gz", ".raw.xz", ".raw")
 _MOST_INDEX = 16 << 20
@@ -52,51 +52,51 @@ _Key = tuple[str, tuple[_Stamp | None, ...]]
 
 @dataclass
 class NodeImageFolder:
-    """Keeps a published folder like the user's; `refresh` may be called at any time, by one caller."""
+    """Keeps a published folder equal to the user's; `refresh` may be called at any time, by one caller."""
 
     source: Path
     target: OwnFolder
-    _verdicts: dict[_Key, NodeImage | str] = field(default_factory=dict)
-    """Each file as an image, or why it is not served: kept until the file, its check sum or its manifest changes. So a
-    process that has given its privileges up goes on with what it could read before."""
-    _trouble: str = ""
+    _results: dict[_Key, NodeImage | str] = field(default_factory=dict)
+    """Each file as an image, or the reason why it is not served; kept until the file, its checksum or its manifest
+    changes. So a process that has dropped its privileges still knows the files that it could read before."""
+    _problem: str = ""
 
     async def run(self) -> None:
         """Follow the user's folder until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(REFRESH_INTERVAL_S)
             try:
                 await asyncio.to_thread(self.refresh)
             except OSError as error:
-                if str(error) != self._trouble:
-                    _log.warning("images of nodes not published", folder=str(self.source), why=str(error))
-                self._trouble = str(error)
+                if str(error) != self._problem:
+                    _log.warning("node images not published", folder=str(self.source), why=str(error))
+                self._problem = str(error)
             else:
-                self._trouble = ""
+                self._problem = ""
 
     def refresh(self) -> NodeImages:
-        """Publish what is complete, and return what is published.
+        """Publish complete images, and return them.
 
         Raises:
             OSError: a folder cannot be read or written.
         """
-        before, found = self._read_index(), self._look()
-        listed = before.images if before is not None else ()
-        kept = tuple(image for image in listed if image in found.images and self._is_placed(image))
+        old, new = self._read_index(), self._scan()
+        listed = old.images if old is not None else ()
+        kept = tuple(image for image in listed if image in new.images and self._is_placed(image))
         if kept != listed:
-            self._write_index(NodeImages(images=kept, unfinished=found.unfinished))
-        found = self._place(found)
-        if found != before or kept != listed:
-            self._write_index(found)
-        wanted = {INDEX, *(image.file for image in found.images)}
+            self._write_index(NodeImages(images=kept, unfinished=new.unfinished))
+        new = self._place(new)
+        if new != old or kept != listed:
+            self._write_index(new)
+        published = {INDEX, *(image.file for image in new.images)}
         for name in self.target.names():
-            if name not in wanted:
+            if name not in published:
                 self.target.remove(name)
-        return found
+        return new
 
-    def _place(self, found: NodeImages) -> NodeImages:
-        placed, unfinished = [], dict(found.unfinished)
-        for image in found.images:
+    def _place(self, new: NodeImages) -> NodeImages:
+        placed, unfinished = [], dict(new.unfinished)
+        for image in new.images:
             try:
                 self.target.place(self.source / image.file, image.file)
                 placed.append(image)
@@ -104,26 +104,26 @@ class NodeImageFolder:
                 unfinished[image.file] = f"it cannot be published: {os_problem(error)}"
         return NodeImages(images=tuple(placed), unfinished=unfinished)
 
-    def _look(self) -> NodeImages:
-        images, unfinished, verdicts = [], {}, {}
+    def _scan(self) -> NodeImages:
+        images, unfinished, results = [], {}, {}
         for path in sorted(self.source.iterdir()):
             if path.name.startswith(".") or not path.name.endswith(_ENDINGS) or not path.is_file():
                 continue
             try:
                 key = path.name, tuple(map(_stamp_of, (path, _sum_of(path), _manifest_of(path))))
-                verdict = verdicts[key] = self._verdicts.get(key) or _verdict(path)
+                result = results[key] = self._results.get(key) or _image_or_reason(path)
             except OSError as error:
                 unreadable = Path(error.filename).name if error.filename else path.name
-                verdict = f"{unreadable} cannot be read: {os_problem(error)}"
-            if isinstance(verdict, NodeImage):
-                images.append(verdict)
+                result = f"{unreadable} cannot be read: {os_problem(error)}"
+            if isinstance(result, NodeImage):
+                images.append(result)
             else:
-                unfinished[path.name] = verdict
-        self._verdicts = verdicts
+                unfinished[path.name] = result
+        self._results = results
         return NodeImages(images=tuple(images), unfinished=unfinished)
 
     def _is_placed(self, image: NodeImage) -> bool:
-        """Whether what is published is still the user's file."""
+        """Return whether the published file is still the user's file."""
         placed = self.target.entry(image.file)
         if placed is None or not stat.S_ISREG(placed.st_mode):
             return False
@@ -134,8 +134,8 @@ class NodeImageFolder:
 
     def _read_index(self) -> NodeImages | None:
         try:
-            found = self.target.read(INDEX, limit=_MOST_INDEX)
-            return msgspec.json.decode(found[0], type=NodeImages) if found is not None else None
+            stored = self.target.read(INDEX, limit=_MOST_INDEX)
+            return msgspec.json.decode(stored[0], type=NodeImages) if stored is not None else None
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
@@ -149,7 +149,7 @@ def _stamp_in(status: os.stat_result) -> _Stamp:
 
 
 def _stamp_of(path: Path) -> _Stamp | None:
-    """The stamp of a file; None if there is none."""
+    """The stamp of a file; None if it does not exist."""
     try:
         return _stamp(path)
     except FileNotFoundError:
@@ -164,17 +164,17 @@ def _manifest_of(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def _verdict(path: Path) -> NodeImage | str:
-    """The image, or why it is not served.
+def _image_or_reason(path: Path) -> NodeImage | str:
+    """Return the image, or the reason why it is not served.
 
     Raises:
-        OSError: the file or its check sum cannot be read.
+        OSError: the file or its checksum cannot be read.
     """
     size = path.stat().st_size
     try:
         words = _sum_of(path).read_bytes().decode(errors="replace").split()
     except FileNotFoundError:
-        return f"there is no {path.name}{_SUM} beside it"
+        return f"{path.name}{_SUM} is missing beside it"
     expected = words[0].lower() if words else ""
     if len(expected) != 64 or any(digit not in "0123456789abcdef" for digit in expected):
         return f"{path.name}{_SUM} does not begin with a SHA-256 digest"
@@ -184,13 +184,13 @@ def _verdict(path: Path) -> NodeImage | str:
 
 
 def _is_vouched_for(path: Path, expected: str) -> bool:
-    """Whether the manifest of a finished build has this file's size and digest."""
+    """Return whether the manifest of a completed build has this file's size and digest."""
     try:
-        made = msgspec.json.decode(_manifest_of(path).read_bytes(), type=_Manifest)
+        manifest = msgspec.json.decode(_manifest_of(path).read_bytes(), type=_Manifest)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return False
     size = path.stat().st_size
-    return any((one.name, one.sha256, one.size_bytes) == (path.name, expected, size) for one in made.artefacts)
+    return any((item.name, item.sha256, item.size_bytes) == (path.name, expected, size) for item in manifest.artefacts)
 
 
 def _digest(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What `ironbell up` can be told, on the command line or in a file, and how the two are put together."""
+"""Options of `ironbell up`, from the command line and from a file, and how they are combined."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_]*")
 MOST_SIMULATED = 10_000
 SIMULATE_SPEEDS = ("instant", "real")
 SHORTEST_HISTORY_S = 60
-"""Clients that reconnect at once still find what they missed."""
+"""Shortest history: clients that reconnect immediately still find the changes that they missed."""
 DHCP_MODES = ("reservation", "proxy", "auto-proxy", "off")
 
 
@@ -50,7 +50,7 @@ class OptionsError(IronbellError):
 
 
 class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """All options; the names in a configuration file are those of the command line without the dashes in front."""
+    """All options; in a configuration file they have the names of the command line without the leading dashes."""
 
     data_dir: str
     encryption_key_file: str = ""
@@ -59,10 +59,10 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     token_auth_file: str = ""
     audit_log: str = ""
     history: str = "1h"
-    """How long changes are kept, as a duration of Go's."""
+    """Time for which changes are kept, as a Go duration."""
     lab: str = ""
     simulate: bool | int = False
-    """Whether to simulate; a number: with so many servers."""
+    """Whether to simulate; a number also simulates that many servers."""
     simulate_speed: str = "instant"
     simulate_faults: str = ""
     simulate_for: tuple[str, ...] = ()
@@ -81,12 +81,12 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     tftp_port: int = TFTP_PORT
     grpc_port: int = GRPC_PORT
     workflow_http_port: int | None = None
-    """None: the port after `grpc_port`."""
+    """None selects the port after `grpc_port`."""
     osie_dir: str = ""
     osie_url: str = ""
     ipxe_dir: str = ""
     node_images: str = ""
-    """Folder of images of nodes, which machines get that name no other."""
+    """Folder of node images, for machines whose manifests name no other."""
     artefacts: dict[str, str] = {}
     consoles: tuple[str, ...] = ()
     kernel_arguments: tuple[str, ...] = ()
@@ -101,27 +101,27 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def history_seconds(self) -> float:
-        """How long changes are kept, in seconds."""
+        """Time for which changes are kept, in seconds."""
         return parse_duration(self.history) / SECOND
 
     @property
     def simulated_servers(self) -> int:
-        """How many servers are simulated; Cluster API's test provider is there with none as well."""
+        """Number of simulated servers; Cluster API's test provider runs with 0 as well."""
         return 0 if isinstance(self.simulate, bool) else self.simulate
 
     @property
     def serves_machines(self) -> bool:
-        """Whether the servers toward machines run at all."""
+        """Return whether the servers for machines run."""
         return self.needs_root or bool(self.simulated_servers)
 
     @property
     def needs_root(self) -> bool:
-        """Whether firmware is served: DHCP and TFTP have privileged ports."""
+        """Return whether firmware is served: DHCP and TFTP have privileged ports."""
         return bool(self.lab or self.interface)
 
 
 def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
-    """The file's values, overridden by what was given on the command line (None: not given).
+    """Combine the file's values with those of the command line, which take precedence (None: unset).
 
     Raises:
         OptionsError: the file cannot be read, or an option has a wrong name, type or value.
@@ -132,7 +132,7 @@ def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
     if values.get("dhcp") is False:  # YAML reads an unquoted `off` as a boolean
         values["dhcp"] = "off"
     if not values.get("data-dir"):
-        raise OptionsError("data-dir is missing: give --data-dir DIR, the folder that holds everything")
+        raise OptionsError("data-dir is missing: set --data-dir DIR, the folder for all data")
     try:
         options = msgspec.convert(values, UpOptions)
     except msgspec.ValidationError as error:
@@ -144,7 +144,7 @@ def _file_values(file: Path) -> dict[str, Any]:
     """The options of a configuration file.
 
     Raises:
-        OptionsError: it cannot be read, is no mapping in YAML, or has an option that does not exist.
+        OptionsError: the file cannot be read, is not a mapping in YAML, or has an unknown option.
     """
     try:
         loaded = goyaml.load(read_text_file(file, purpose="a configuration"))
@@ -153,18 +153,18 @@ def _file_values(file: Path) -> dict[str, Any]:
     except IronbellError as error:
         raise OptionsError(f"--config: {file}: {error}") from error
     if not isinstance(loaded, dict):
-        raise OptionsError(f"--config: {file} must be a mapping of option names to values")
+        raise OptionsError(f"--config: {file} is not a mapping of option names to values")
     known = {*UpOptions.__struct_encode_fields__, *_FILE_NAMES}
     for name in loaded:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
             remedy = f'Did you mean "{near[0]}"?' if near else "`ironbell up --help` shows all options."
-            raise OptionsError(f'--config: {file}: there is no option "{name}". {remedy}')
+            raise OptionsError(f'--config: {file}: "{name}" is not an option. {remedy}')
     return loaded
 
 
 def _at_home(options: UpOptions) -> UpOptions:
-    """With `~` as the home folder: shells leave it alone in `--option=~/x`, and nobody else reads it in a file."""
+    """Replace `~` by the home folder: shells leave it unchanged in `--option=~/x`, and in a file no shell reads it."""
     paths = {name: _expanded(getattr(options, name)) for name in _PATHS}
     artefacts = {name: _expanded(folder) for name, folder in options.artefacts.items()}
     simulate_for = tuple(_expanded(path) for path in options.simulate_for)
@@ -183,17 +183,17 @@ def _checked(options: UpOptions) -> UpOptions:
     for name in options.artefacts:
         artefact_name(name)
         if options.node_images and name == node_images.FOLDER:
-            raise OptionsError(f"artefacts: the name {name!r} is taken by --node-images; choose another")
+            raise OptionsError(f"artefacts: the name {name!r} belongs to --node-images; choose another")
     if options.node_images and not options.serves_machines:
         raise OptionsError("node-images has no effect here: servers are served with --interface, --lab or --simulate N")
     if options.without:
         options = msgspec.structs.replace(options, without=_left_out(options.without))
     if options.advertise and not _is_ipv4(options.advertise):
-        raise OptionsError(f"advertise: {options.advertise!r} is no IPv4 address")
+        raise OptionsError(f"advertise: {options.advertise!r} is not an IPv4 address")
     try:
         networks(options.trusted_proxies)
     except ValueError as error:
-        raise OptionsError(f"trusted-proxies: {error}; give addresses or networks such as 10.0.0.0/8") from error
+        raise OptionsError(f"trusted-proxies: {error}; use addresses or networks such as 10.0.0.0/8") from error
     for name in ("api_port", "http_port", "metadata_port", "tftp_port", "grpc_port"):
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
@@ -213,7 +213,7 @@ def _check_simulated(options: UpOptions) -> None:
         known = ", ".join(SIMULATE_SPEEDS)
         raise OptionsError(f"simulate-speed {options.simulate_speed!r} is unknown; use one of {known}")
     if options.simulate_faults and not servers:
-        raise OptionsError("simulate-faults has no effect without servers: say how many with simulate")
+        raise OptionsError("simulate-faults has no effect without servers: set simulate to their number")
 
 
 def _check_history(options: UpOptions) -> None:
@@ -226,8 +226,8 @@ def _check_history(options: UpOptions) -> None:
 
 
 def _left_out(words: Sequence[str]) -> tuple[str, ...]:
-    """The components' proper names."""
-    # it knows the controllers and what they may do: too much to import for those who leave nothing out
+    """The canonical names of the components."""
+    # this imports the controllers and their permissions: too much for users who leave nothing out
     from ironbell.app.components import Role, UnknownComponentError, components_named
 
     try:
@@ -237,21 +237,21 @@ def _left_out(words: Sequence[str]) -> tuple[str, ...]:
     for component in components:
         if component.role is not Role.CONTROLLERS:
             raise OptionsError(
-                f"without: {component.name} has no controllers; servers toward machines run with interface or lab only"
+                f"without: {component.name} has no controllers; servers for machines run with interface or lab only"
             )
     return tuple(component.name for component in components)
 
 
 def artefact_name(name: str) -> str:
-    """The same name.
+    """Return the name if it is valid.
 
     Raises:
-        OptionsError: it cannot be a URL folder of its own.
+        OptionsError: it cannot be a URL folder.
     """
     if not _WORD.fullmatch(name):
         raise OptionsError(f"artefacts: {name!r} must be letters, digits and dashes; it becomes a URL folder")
     if name in {"t", "ipxe", "metadata", "nocloud", "reports", "osie", "tootles"}:
-        raise OptionsError(f"artefacts: the name {name!r} is taken; choose another")
+        raise OptionsError(f"artefacts: the name {name!r} is reserved; choose another")
     return name
 
 
@@ -259,7 +259,7 @@ def _expanded(path: str) -> str:
     try:
         return str(Path(path).expanduser()) if path.startswith("~") else path
     except RuntimeError as error:
-        raise OptionsError(f"{path}: there is no such home folder; write the path without ~") from error
+        raise OptionsError(f"{path}: this home folder does not exist; write the path without ~") from error
 
 
 def _is_ipv4(text: str) -> bool:

@@ -1,7 +1,7 @@
-"""Access to kinds of providers in groups of their own, below `ironbell up`.
+"""Access to the kinds of providers with their own API groups, below `ironbell up`.
 
-Such a provider brings a ClusterRole with the label `cluster.x-k8s.io/aggregate-to-manager: "true"`. One role gathers
-them all, and whoever looks up or writes objects of providers holds it, as `ironbell install` has it on a cluster.
+Such a provider brings a ClusterRole with the label `cluster.x-k8s.io/aggregate-to-manager: "true"`. One role aggregates
+them all, and every account that looks up or writes objects of providers holds it, as with `ironbell install`.
 
 Source: kubernetes-sigs/cluster-api: docs/book/src/developer/providers/contracts/infra-machine.md (RBAC).
 """
@@ -25,11 +25,11 @@ _OPTIONS: Final = WriteOptions(field_manager="ironbell", force=True)
 
 
 async def give_provider_roles(api: Api, accounts: Iterable[tuple[str, str]]) -> None:
-    """Make the role, and give it to ServiceAccounts (namespace and name), and to nobody else. Cancellation point.
+    """Create the role, and grant it to ServiceAccounts (namespace and name), and to no others. Cancellation point.
 
     Args:
-        api: as the administrator.
-        accounts: who looks up or writes objects of providers.
+        api: the API as the administrator.
+        accounts: the accounts that look up or write objects of providers.
     """
     for where, body in _objects(sorted(accounts)):
         content = msgspec.json.encode(body)

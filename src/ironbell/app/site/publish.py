@@ -1,7 +1,7 @@
-"""Make files readable to the servers toward machines, which may read nothing else: links or copies in their folder.
+"""Make files readable to the servers for machines, which may read nothing else: links or copies in their folder.
 
-Publishing is repeated at every start and follows the source: changed files are replaced by rename, files that are gone
-are removed. A machine that is downloading keeps the file it began with.
+Publishing is repeated at every start and follows the source: changed files are replaced by rename, deleted files are
+removed. A machine that is downloading keeps the file that it began with.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ownfolder import OwnFolder
 
 _Tree: TypeAlias = "dict[str, Path | _Tree]"
-"""Files by name, and folders."""
+"""Files and folders by name."""
 
 
 class PublishError(IronbellError):
@@ -24,7 +24,7 @@ class PublishError(IronbellError):
 
 
 def publish(source: Path, target: OwnFolder) -> int:
-    """Make `target` hold the same files as `source` (a folder, or one file) and return how many there are.
+    """Make `target` contain the same files as `source` (a folder, or one file), and return their number.
 
     Raises:
         PublishError: the source does not exist or cannot be read.

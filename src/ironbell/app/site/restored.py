@@ -1,7 +1,7 @@
-"""What is done to a site that was restored, before any controller or server works: see `contract.servers.restored`.
+"""Hold a restored site before any controller or server is active: see `contract.servers.restored`.
 
-The restore leaves a note beside the database, and the first start carries it out; the note goes when all of it is
-done, so a start that is killed is followed by one that does it again.
+The restore leaves a marker file beside the database, and the first start acts on it; the marker is removed when all of
+it is done, so a start that is killed is followed by one that repeats it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.contract.servers.restored import Restored, mark, mark_pool
 from ironbell.kube.client import Client
 
-NOTE = "restored.json"
-_ENDED = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
+MARKER = "restored.json"
+_COMPLETED = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """How much was held back."""
+    """Numbers of objects that were held back."""
 
     hardware: int = 0
     jobs: int = 0
@@ -42,39 +42,39 @@ class Marked:
     pools: int = 0
 
 
-def write_note(folder: Path, backup: str, clock: Clock) -> None:
-    """Say that the database which is about to be put there is of that time; blocks.
+def write_marker(folder: Path, backup: str, clock: Clock) -> None:
+    """Record that the database which will be put there is of that time; blocks.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the marker cannot be written.
     """
-    partial = folder / f".{NOTE}.partial"
+    partial = folder / f".{MARKER}.partial"
     partial.unlink(missing_ok=True)
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(msgspec.json.encode(Restored(backup, rfc3339(clock.now()))))
         file.flush()
         os.fsync(file.fileno())
-    partial.rename(folder / NOTE)
+    partial.rename(folder / MARKER)
 
 
-async def hold_what_was_restored(folder: Path, api: Api) -> None:
-    """Carry out the note, if there is one.
+async def hold_after_restore(folder: Path, api: Api) -> None:
+    """Act on the marker, if it exists.
 
     Raises:
-        ApiError: the API does not take it; the note stays.
-        OSError, msgspec.ValidationError: the note cannot be read.
+        ApiError: the API rejects a write; the marker stays.
+        OSError, msgspec.ValidationError: the marker cannot be read.
     """
-    note = folder / NOTE
+    marker = folder / MARKER
     try:
-        text = await asyncio.to_thread(note.read_bytes)
+        text = await asyncio.to_thread(marker.read_bytes)
     except FileNotFoundError:
         return
-    found = msgspec.json.decode(text, type=Restored)
-    marked = await hold_all(api, found)
-    await asyncio.to_thread(note.unlink)
+    restored = msgspec.json.decode(text, type=Restored)
+    marked = await hold_all(api, restored)
+    await asyncio.to_thread(marker.unlink)
     _log.warning(
         "restored from a backup: servers are held until their records are confirmed",
-        backup=found.backup,
+        backup=restored.backup,
         hardware=marked.hardware,
         jobs_dropped=marked.jobs,
         workflows_disabled=marked.workflows,
@@ -83,38 +83,38 @@ async def hold_what_was_restored(folder: Path, api: Api) -> None:
     )
 
 
-async def hold_all(api: Api, found: Restored, namespace: str = "") -> Marked:
-    """Hold every server and pool of addresses, drop what BMCs were still to do, and disable Workflows that name no
+async def hold_all(api: Api, restored: Restored, namespace: str = "") -> Marked:
+    """Hold every server and address pool, drop the pending operations of BMCs, and disable Workflows that name no
     server. May be repeated.
 
     Raises:
-        ApiError: the API does not take it.
+        ApiError: the API rejects a write.
     """
     client = Client(api)
-    # first what acts by itself: nobody knows any more whether it was done
-    tasks = [task for task in await _all(client, TASK, namespace) if not _has_ended(task.status.conditions)]
-    jobs = [job for job in await _all(client, JOB, namespace) if not _has_ended(job.status.conditions)]
+    # first the objects that act by themselves: it is unknown whether they were completed
+    tasks = [task for task in await _all(client, TASK, namespace) if not _is_completed(task.status.conditions)]
+    jobs = [job for job in await _all(client, JOB, namespace) if not _is_completed(job.status.conditions)]
     for task in tasks:
         await _dropped(client, TASK, task)
     for job in jobs:
         await _dropped(client, JOB, job)
     servers = await _all(client, HARDWARE, namespace)
     for hardware in servers:
-        body = {"metadata": {"annotations": mark(hardware, found)}}
+        body = {"metadata": {"annotations": mark(hardware, restored)}}
         await client.merge_patch(HARDWARE, *hardware.key, body=body)
     pools = [(kind, pool) for kind in inclusteripam.KINDS for pool in await _all(client, kind, namespace)]
     for kind, pool in pools:
-        await client.merge_patch(kind, *pool.key, body={"metadata": {"annotations": mark_pool(pool, found)}})
+        await client.merge_patch(kind, *pool.key, body={"metadata": {"annotations": mark_pool(pool, restored)}})
     adrift = [
         workflow
         for workflow in await _all(client, WORKFLOW, namespace)
         if not workflow.spec.hardware_ref
-        and workflow.status.state not in _ENDED
+        and workflow.status.state not in _COMPLETED
         and ANNOTATION_DISABLED not in workflow.metadata.annotations
     ]
     for workflow in adrift:
-        why = f"restored from a backup of {found.backup}; take this annotation off if it is still wanted"
-        body = {"metadata": {"annotations": {ANNOTATION_DISABLED: why}}}
+        reason = f"restored from a backup of {restored.backup}; remove this annotation if the Workflow is still needed"
+        body = {"metadata": {"annotations": {ANNOTATION_DISABLED: reason}}}
         await client.merge_patch(WORKFLOW, *workflow.key, body=body)
     return Marked(len(servers), len(jobs), len(adrift), len(pools))
 
@@ -126,13 +126,13 @@ async def _all(client: Client, kind: Kind[Any], namespace: str) -> Sequence[Any]
         return ()
 
 
-async def _dropped(client: Client, kind: Kind[Any], one: Any) -> None:
+async def _dropped(client: Client, kind: Kind[Any], obj: Any) -> None:
     try:
-        await client.delete(kind, *one.key)
+        await client.delete(kind, *obj.key)
     except NotFound:
         return
-    _log.warning("dropped after a restore", kind=kind.kind, name="/".join(one.key))
+    _log.warning("dropped after a restore", kind=kind.kind, name="/".join(obj.key))
 
 
-def _has_ended(conditions: Sequence[Any]) -> bool:
-    return any(one.type in ("Completed", "Failed") and one.status == "True" for one in conditions)
+def _is_completed(conditions: Sequence[Any]) -> bool:
+    return any(condition.type in ("Completed", "Failed") and condition.status == "True" for condition in conditions)

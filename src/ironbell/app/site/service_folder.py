@@ -1,12 +1,12 @@
-"""The folder of a service toward machines, which it reads and does not own.
+"""The folder of a service for machines, which the service reads and does not own.
 
-The folder and what is published in it belong to the account that starts the service, usually root; the service's own
-account may read them. What the service writes lies in one folder in there that is given to it, and in which nothing
-else ever writes. So an account that was taken over cannot lead root elsewhere at the next start. Sockets are bound
-before the service gives up its privileges.
+The folder and its published content belong to the account that starts the service, usually root; the service's own
+account may read them. The service writes to one folder in it, which belongs to the service and to which nothing else
+ever writes. So an account that was taken over cannot redirect root at the next start. Sockets are bound before the
+service drops its privileges.
 
-Earlier releases gave the whole folder to the service's account, often `nobody`: such a folder is taken back at start,
-and its logs are handed over to the account that now writes them. What else that account left there is never followed.
+Earlier releases gave the whole folder to the service's account, often `nobody`: such a folder is taken over at the
+start, and its logs are given to the account that now writes them. Other files of that account are never followed.
 """
 
 from __future__ import annotations
@@ -37,27 +37,28 @@ from ironbell.contract.servers.node_images import FOLDER
 _log = structlog.get_logger()
 
 MODE = 0o750
-"""The service's account enters by its group."""
+"""The service's account has access by its group."""
 _OWN_MODE = 0o700
-"""The same where the service runs as the account that started it."""
+"""The mode if the service runs as the account that started it."""
 _PLANTABLE = (ARTEFACTS_FOLDER, IPXE_FOLDER, TOKEN_FILE, WORKFLOW_TOKEN_FILE, API_SOCKET, LOGS_SOCKET)
-"""Names under which links may have been put while the folder belonged to the service's account."""
+"""Names that may be links, created while the folder belonged to the service's account."""
 
 
 class ServiceFolderError(IronbellError):
-    """The folder of a service cannot be made safe."""
+    """The folder of a service cannot be secured."""
 
     reason = "ServiceFolderUnusable"
     retry = Retry.NEVER
 
 
 def open_service_folder(path: Path, account: Account, *, is_chosen: bool = False) -> OwnFolder:
-    """The folder of a service, created or taken back if need be, with a folder for logs that belongs to the account.
+    """Open the folder of a service, created or taken over if necessary, with a folder for logs that belongs to the
+    account.
 
-    One that a user has chosen may hold something else, and is then left alone.
+    A folder that a user has chosen may belong to something else, and is then rejected.
 
     Raises:
-        ServiceFolderError: it cannot be created, its owners cannot be changed, or it is something else's.
+        ServiceFolderError: it cannot be created, its owners cannot be changed, or it belongs to something else.
     """
     try:
         path.mkdir(parents=True, exist_ok=True, mode=_OWN_MODE)
@@ -65,14 +66,14 @@ def open_service_folder(path: Path, account: Account, *, is_chosen: bool = False
         try:
             if is_chosen and os.geteuid() == 0:
                 _check_purpose(folder, account)
-            _make_safe(folder, account)
+            _secure(folder, account)
             folder.give(LOGS_FOLDER, user=account.uid, group=account.gid)
         except BaseException:
             folder.close()
             raise
     except OSError as error:
         raise ServiceFolderError(
-            f'cannot make folder "{path}" safe to serve from: {error.strerror or error}; give another --data-dir'
+            f'cannot secure folder "{path}" for serving: {error.strerror or error}; choose another --data-dir'
         ) from error
     return folder
 
@@ -81,18 +82,18 @@ def _check_purpose(folder: OwnFolder, account: Account) -> None:
     """Check that a folder is new or a service's.
 
     Raises:
-        ServiceFolderError: it holds something else, which another owner or mode might make unusable.
+        ServiceFolderError: it has other content, which another owner or mode might make unusable.
     """
     names = folder.names()
     is_a_service_s = not names or LOGS_FOLDER in names or folder.status().st_gid == account.gid
     if DATABASE in names or not is_a_service_s:
         raise ServiceFolderError(
-            f'folder "{folder.path}" holds something else than what is served to machines; give another --data-dir'
+            f'folder "{folder.path}" has other content than files for machines; choose another --data-dir'
         )
 
 
-def _make_safe(folder: OwnFolder, account: Account) -> None:
-    """Let nobody but this process write in the folder, and the account read it."""
+def _secure(folder: OwnFolder, account: Account) -> None:
+    """Let only this process write in the folder, and the account read it."""
     own, former = os.geteuid(), folder.status().st_uid
     if own != 0:
         if former == own:
@@ -100,7 +101,7 @@ def _make_safe(folder: OwnFolder, account: Account) -> None:
         return
     if former != own:
         folder.claim()
-        _log.warning("folder taken back from a service's account", folder=str(folder.path), user_id=former)
+        _log.warning("folder taken over from a service's account", folder=str(folder.path), user_id=former)
     folder.allow(MODE, group=account.gid)
     if former != own:
         for name in _PLANTABLE:
@@ -115,11 +116,11 @@ def publish_all(
     node_images: str,
     follower: Account | None = None,
 ) -> NodeImageFolder | None:
-    """Publish folders of artefacts by their names, own iPXE binaries, and images of nodes; returns the folder of
-    images, which can be followed: by this process, or by `follower` once the process has become it.
+    """Publish folders of artefacts by name, custom iPXE binaries, and node images; return the folder of images, which
+    can be followed: by this process, or by `follower` once the process has become it.
 
     Raises:
-        PublishError, OSError: something cannot be read.
+        PublishError, OSError: a file cannot be read.
     """
     images: NodeImageFolder | None = None
     with folder.sub(ARTEFACTS_FOLDER) as artefacts:
@@ -130,10 +131,10 @@ def publish_all(
         if node_images:
             target = artefacts.take(FOLDER)
             images = NodeImageFolder(Path(node_images).absolute(), target)
-            found = images.refresh()
+            node_images_ = images.refresh()
             if follower is not None:
                 target.give_folder(user=follower.uid, group=follower.gid)
-            _log.info("images of nodes published", folder=node_images, files=len(found.images))
+            _log.info("node images published", folder=node_images, files=len(node_images_.images))
     if ipxe_dir:
         with folder.sub(IPXE_FOLDER) as ipxe:
             publish(Path(ipxe_dir), ipxe)

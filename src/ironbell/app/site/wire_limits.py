@@ -1,8 +1,8 @@
-"""The processes toward machines write what `app.write_rules` says, and nothing else.
+"""Limits the processes for machines to the writes that `app.write_rules` allows.
 
-Roles speak of whole objects. The process that reads packets from machines must not be able to let a machine netboot, to
-give it another template or to begin a finished installation anew, so the embedded API compares before and after of each
-of its writes.
+Roles apply to whole objects. The process that reads packets from machines must not be able to let a machine netboot, to
+give it another template, or to restart a completed installation, so the embedded API compares the old and the new
+object of each of its writes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ironbell.api.client import Forbidden
 from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.app.roles import service_account_user
-from ironbell.app.write_rules import COMPONENTS_OF, TABLE, FieldPath, Writes, shown, writes_of
+from ironbell.app.write_rules import COMPONENTS_OF, TABLE, FieldPath, Writes, path_text, writes_of
 
 _ROWS = {service_account_user(f"ironbell-{process}"): writes_of(process) for process in COMPONENTS_OF}
-"""By account."""
+"""Rows by account."""
 _RESOURCES = {(row.where.group, row.where.plural) for row in TABLE}
 _VERBS = {Operation.CREATE: "create", Operation.UPDATE: "patch"}
 _KEPT_BY_API = {"managedFields", "resourceVersion", "generation"}
@@ -33,10 +33,10 @@ def _concerns(info: ResourceInfo) -> bool:
 
 
 async def review(request: AdmissionRequest) -> None:
-    """Reject a write of a process toward machines that goes further than its rows.
+    """Reject a write of a process for machines that exceeds its rows.
 
     Raises:
-        Forbidden: it does.
+        Forbidden: the write exceeds them.
     """
     rows = _ROWS.get(request.identity.user)
     if rows is None:
@@ -53,11 +53,11 @@ async def review(request: AdmissionRequest) -> None:
         raise Forbidden(f"{user} may not {request.operation.value.lower()} {_resource(request)}")
     for path in _changes(old, new) if request.old else [()]:
         row = next((row for row in may if any(_covers(field, path) for field in row.fields)), None)
-        what = f"{user} may not change {shown(path)} of" if path else f"{user} may not create"
+        subject = f"{user} may not change {path_text(path)} of" if path else f"{user} may not create"
         if row is None:
-            raise Forbidden(f"{what} {_resource(request)} {request.name}; it may change {_listed(may)}")
+            raise Forbidden(f"{subject} {_resource(request)} {request.name}; it may change {_listed(may)}")
         if row.limit is not None and (fault := row.limit.fault(old, new)):
-            raise Forbidden(f"{what} {_resource(request)} {request.name}: {fault}")
+            raise Forbidden(f"{subject} {_resource(request)} {request.name}: {fault}")
 
 
 def _resource(request: AdmissionRequest) -> str:
@@ -65,7 +65,7 @@ def _resource(request: AdmissionRequest) -> str:
 
 
 def _listed(rows: Sequence[Writes]) -> str:
-    return ", ".join(shown(field) for row in rows for field in row.fields)
+    return ", ".join(path_text(field) for row in rows for field in row.fields)
 
 
 def _changes(old: Any, new: Any, path: FieldPath = ()) -> Iterator[FieldPath]:
@@ -73,22 +73,22 @@ def _changes(old: Any, new: Any, path: FieldPath = ()) -> Iterator[FieldPath]:
     if old == new:
         return
     if isinstance(old, dict | None) and isinstance(new, dict | None):
-        before, after = old or {}, new or {}
-        for name in {**before, **after}:
+        old_value, new_value = old or {}, new or {}
+        for name in {**old_value, **new_value}:
             if not (path == ("metadata",) and name in _KEPT_BY_API):
-                yield from _changes(before.get(name), after.get(name), (*path, name))
-        if not before and not after:
+                yield from _changes(old_value.get(name), new_value.get(name), (*path, name))
+        if not old_value and not new_value:
             yield path
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for before, after in zip(old, new, strict=True):
-            yield from _changes(before, after, (*path, "[]"))
+        for old_value, new_value in zip(old, new, strict=True):
+            yield from _changes(old_value, new_value, (*path, "[]"))
     else:
         yield path
 
 
 def _covers(field: FieldPath, path: FieldPath) -> bool:
-    """Whether a path is that field or lies within it."""
+    """Return whether a path is that field or lies within it."""
     return len(path) >= len(field) and all(
-        name == wanted or (wanted.endswith("*") and name.startswith(wanted[:-1]))
-        for wanted, name in zip(field, path, strict=False)
+        name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1]))
+        for pattern, name in zip(field, path, strict=False)
     )

@@ -1,6 +1,6 @@
-"""`GET .../workflows/NAME/log`: the API passes on what the workflow service keeps, over a local socket.
+"""`GET .../workflows/NAME/log`: the API passes on the logs that the workflow service keeps, over a local socket.
 
-The caller is authorised by the API (`get` on `workflows/log`) before anything is asked.
+The API authorises the caller (`get` on `workflows/log`) before the workflow service is queried.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 5.0
 _FOLDERS = {"", ".", ".."}
-"""No names of objects, and not what they are in a path."""
+"""Path elements that are not names of objects."""
 PARAMETERS = ("follow", "action", "tail", "timestamps", "format")
 
 
 @dataclass(frozen=True)
 class WorkflowLogs:
-    """The handler. `socket` is where the workflow service answers."""
+    """The handler. The workflow service answers at `socket`."""
 
     socket: Path
 
@@ -70,7 +70,7 @@ class WorkflowLogs:
 
 
 def _address(namespace: str, name: str, query: Mapping[str, str]) -> URL:
-    """Where a log is. Names are quoted: the caller was authorised for this namespace and no other."""
+    """The URL of a log. Names are quoted: the caller was authorised for this namespace and no other."""
     from yarl import URL  # as aiohttp
 
     path = "/".join(quote(part, safe="") for part in ("logs", namespace, name))

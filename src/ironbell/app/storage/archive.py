@@ -1,9 +1,9 @@
-"""The form of a backup: a tar file with a manifest, the database, and keys where they were asked for.
+"""The format of a backup: a tar file with a manifest, the database, and keys if they were requested.
 
-The manifest is the first member and names the others with size and checksum; nothing else is ever taken out of the
+The manifest is the first member and names the others with size and checksum; nothing else is ever extracted from the
 file.
 
-Failure modes: `ArchiveError` for a file that is no backup, is cut or was changed.
+Failure modes: `ArchiveError` for a file that is not a backup, is incomplete or was changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MANIFEST_LIMIT = 4 << 20
 
 
 class ArchiveError(IronbellError):
-    """A file is no backup, or not as it was made."""
+    """A file is not a backup, or was changed."""
 
     reason = "BackupUnusable"
     retry = Retry.NEVER
@@ -44,24 +44,24 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a backup is."""
+    """The description of a backup."""
 
     format: int = FORMAT
     ironbell: str
-    """The release that made it."""
+    """The release that created it."""
     created: str
     schema: int
     revision: int
     objects: int
     encryption_keys: tuple[str, ...]
-    """Ids of the keys that the Secrets in it are encrypted with."""
+    """Ids of the keys that encrypt the Secrets in it."""
     includes_key: bool
     includes_credentials: bool
     items: tuple[Item, ...]
 
 
 def describe(name: str, file: Path, progress: Progress) -> Item:
-    """A file as the manifest names it."""
+    """A file's entry for the manifest."""
     digest, done, size = hashlib.sha256(), 0, file.stat().st_size
     with file.open("rb") as opened:
         while block := opened.read(_BLOCK):
@@ -72,7 +72,7 @@ def describe(name: str, file: Path, progress: Progress) -> Item:
 
 
 def write_archive(target: Path, manifest: Manifest, files: Sequence[tuple[Item, Path]]) -> None:
-    """Write a backup, readable by its owner only, at once or not at all."""
+    """Write a backup, readable by its owner only, completely or not at all."""
     partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)
     try:
@@ -98,16 +98,16 @@ def _member(name: str, size: int) -> tarfile.TarInfo:
 
 @contextmanager
 def reading(path: Path) -> Iterator[tuple[Manifest, tarfile.TarFile]]:
-    """A backup, opened, with its manifest.
+    """Open a backup, and yield it with its manifest.
 
     Raises:
-        ArchiveError: it is no backup, or of a newer form.
+        ArchiveError: it is not a backup, or has a newer format.
     """
     try:
         with _opened(path) as archive:
             yield _manifest(path, archive), archive
     except (tarfile.TarError, EOFError) as error:
-        raise ArchiveError(f"{path} is no backup that `ironbell backup` made, or it is cut: {error}") from error
+        raise ArchiveError(f"{path} is not a backup of `ironbell backup`, or it is incomplete: {error}") from error
 
 
 def _opened(path: Path) -> tarfile.TarFile:
@@ -115,20 +115,20 @@ def _opened(path: Path) -> tarfile.TarFile:
         return tarfile.open(path, mode="r:")
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
-        raise ArchiveError(f"{path} cannot be read: {problem}; give a file that `ironbell backup` made") from error
+        raise ArchiveError(f"{path} cannot be read: {problem}; use a file that `ironbell backup` wrote") from error
 
 
 def _manifest(path: Path, archive: tarfile.TarFile) -> Manifest:
     first = archive.next()
     file = archive.extractfile(first) if first is not None and first.name == MANIFEST and first.isreg() else None
     if file is None:
-        raise ArchiveError(f"{path} is no backup that `ironbell backup` made: it does not begin with a {MANIFEST}")
+        raise ArchiveError(f"{path} is not a backup of `ironbell backup`: it does not begin with a {MANIFEST}")
     try:
         manifest = msgspec.json.decode(file.read(_MANIFEST_LIMIT), type=Manifest)
     except msgspec.MsgspecError as error:
         raise ArchiveError(f"{path}: its {MANIFEST} is not readable: {error}") from error
     if manifest.format != FORMAT:
-        raise ArchiveError(f"{path} has form {manifest.format}, this program knows {FORMAT}: use a newer release")
+        raise ArchiveError(f"{path} has format {manifest.format}, this program knows {FORMAT}: use a newer release")
     for item in manifest.items:
         place = PurePosixPath(item.name)
         if place.is_absolute() or ".." in place.parts or not place.parts:
@@ -137,12 +137,12 @@ def _manifest(path: Path, archive: tarfile.TarFile) -> Manifest:
 
 
 def extract(path: Path, manifest: Manifest, archive: tarfile.TarFile, folder: Path, progress: Progress) -> None:
-    """Take the files out into a folder, each checked against the manifest.
+    """Extract the files into a folder, and check each against the manifest.
 
     Raises:
-        ArchiveError: one is missing or was changed.
+        ArchiveError: a file is missing or was changed.
     """
-    total, before = sum(item.size for item in manifest.items), 0
+    total, extracted = sum(item.size for item in manifest.items), 0
     for item in manifest.items:
         try:
             member = archive.getmember(item.name)
@@ -153,19 +153,19 @@ def extract(path: Path, manifest: Manifest, archive: tarfile.TarFile, folder: Pa
             raise ArchiveError(f"{path}: {item.name} does not have the size that was written; take another backup")
         target = folder / item.name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _copy(source, target, before, total, progress) != item.sha256:
+        if _copy(source, target, extracted, total, progress) != item.sha256:
             raise ArchiveError(f"{path}: the checksum of {item.name} is wrong; take another backup")
-        before += item.size
+        extracted += item.size
 
 
-def _copy(source: IO[bytes], target: Path, before: int, total: int, progress: Progress) -> str:
+def _copy(source: IO[bytes], target: Path, extracted: int, total: int, progress: Progress) -> str:
     digest, done = hashlib.sha256(), 0
     with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         while block := source.read(_BLOCK):
             digest.update(block)
             file.write(block)
             done += len(block)
-            progress(before + done, total)
+            progress(extracted + done, total)
         file.flush()
         os.fsync(file.fileno())
     return digest.hexdigest()

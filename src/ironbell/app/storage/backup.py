@@ -1,7 +1,7 @@
-"""Taking a backup of a site, running or not.
+"""Take a backup of a site, running or not.
 
-Without being asked the backup holds the database only. Keys are left out, because whoever has the key of the Secrets,
-or that of the authority, has the site: they belong in another place than the backups.
+By default the backup has only the database. Keys are left out, because an account with the key of the Secrets, or that
+of the certificate authority, controls the site: they belong in another place than the backups.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 
 Stage = Callable[[str], Progress]
-"""Called at the beginning of each part of the work; gives what hears how far that part is."""
+"""Called at the beginning of each part of the work; returns the function that gets the progress of that part."""
 
 
 class BackupError(IronbellError):
@@ -31,30 +31,30 @@ class BackupError(IronbellError):
 
 @dataclass(frozen=True, kw_only=True)
 class BackupOptions:
-    """What to take and where to put it."""
+    """The content of a backup, and its file."""
 
     folder: Path
     target: Path
     key_file: Path | None = None
-    """Where the site's keys are, if not in the data folder."""
+    """File with the site's keys, if it is not in the data folder."""
     include_key: bool = False
     include_credentials: bool = False
     overwrite: bool = False
 
 
-def make_backup(options: BackupOptions, *, release: str, clock: Clock, stage: Stage) -> Manifest:
+def create_backup(options: BackupOptions, *, release: str, clock: Clock, stage: Stage) -> Manifest:
     """Take a backup; blocks.
 
     Raises:
-        BackupError: the target is there already, or what should go in is missing.
+        BackupError: the target exists already, or something to include is missing.
         StorageError: there is no database, or it is damaged.
         OSError: a file cannot be read or written.
     """
     target = options.target
     if target.exists() and not options.overwrite:
-        raise BackupError(f"{target} is there already: choose another name, or give --force to replace it")
+        raise BackupError(f"{target} already exists: choose another name, or use --force to replace it")
     if not target.parent.is_dir():
-        raise BackupError(f"there is no folder {target.parent}: make it first")
+        raise BackupError(f"folder {target.parent} does not exist: create it first")
     keys = KeyFile(options.key_file or options.folder / KEY_FILE)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as work:
         copy = Path(work) / DATABASE
@@ -62,8 +62,8 @@ def make_backup(options: BackupOptions, *, release: str, clock: Clock, stage: St
         finding = check_database(copy, None, stage("checking"))
         if finding.problems:
             raise BackupError(
-                f"the database is damaged, and a backup of it would be: {finding.problems[0]}; "
-                f"`ironbell storage check --data-dir {options.folder}` tells more"
+                f"the database is damaged, and a backup of it would be too: {finding.problems[0]}; run "
+                f"`ironbell storage check --data-dir {options.folder}` for details"
             )
         files = [(describe(DATABASE, copy, stage("checksum")), copy)]
         files += _further(options, keys.path)
@@ -83,14 +83,14 @@ def make_backup(options: BackupOptions, *, release: str, clock: Clock, stage: St
 
 
 def _further(options: BackupOptions, key_file: Path) -> list[tuple[Item, Path]]:
-    found: list[tuple[str, Path]] = []
+    sources: list[tuple[str, Path]] = []
     if options.include_key:
         if not key_file.is_file():
-            raise BackupError(f"there is no key file {key_file}: name it with --encryption-key-file")
-        found.append((KEY_FILE, key_file))
+            raise BackupError(f"key file {key_file} does not exist: name it with --encryption-key-file")
+        sources.append((KEY_FILE, key_file))
     if options.include_credentials:
         for name in CREDENTIALS:
             place = options.folder / name
             files = sorted(place.rglob("*")) if place.is_dir() else [place]
-            found += [(str(file.relative_to(options.folder)), file) for file in files if file.is_file()]
-    return [(describe(name, file, lambda done, total: None), file) for name, file in found]
+            sources += [(str(file.relative_to(options.folder)), file) for file in files if file.is_file()]
+    return [(describe(name, file, lambda done, total: None), file) for name, file in sources]

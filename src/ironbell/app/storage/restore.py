@@ -1,8 +1,8 @@
-"""Bringing a site back from a backup.
+"""Restore a site from a backup.
 
-Everything is taken out and checked beside the site before anything of the site is touched; then files change places by
-rename, the database last. What was there before is kept in a folder of its own. A crash in between leaves a folder that
-refuses to start as if nothing had been there (see `apiserver.store.guards`), and restoring once more goes on.
+Everything is extracted and checked beside the site before any file of the site is touched; then files are replaced by
+rename, the database last. The previous files are kept in a separate folder. A crash in between leaves a folder that
+does not start as if it were empty (see `apiserver.store.guards`), and another restore continues.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ironbell.apiserver.store import guards
 from ironbell.apiserver.store.copying import check_database, move_revision_on
 from ironbell.apiserver.store.keys import KeyFile, Keyring
 from ironbell.app.site.data_folder import CREDENTIALS, DATABASE, KEY_FILE, locked
-from ironbell.app.site.restored import NOTE, write_note
+from ironbell.app.site.restored import MARKER, write_marker
 from ironbell.app.storage.archive import Manifest, extract, reading
 from ironbell.app.storage.backup import Stage
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError, Retry
 
 REVISION_STEP = 1_000_000_000
-"""More revisions than a site makes between a backup and its restore."""
+"""More revisions than a site creates between a backup and its restore."""
 _WORK = ".restore."
 
 
 class RestoreError(IronbellError):
-    """A site cannot be brought back from a backup; nothing of it was changed."""
+    """A site cannot be restored from a backup; nothing of it was changed."""
 
     reason = "RestoreFailed"
     retry = Retry.NEVER
@@ -37,31 +37,31 @@ class RestoreError(IronbellError):
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreOptions:
-    """What to bring back and where."""
+    """The backup to restore, and the folder of the site."""
 
     source: Path
     folder: Path
     key_file: Path | None = None
-    """Where the site's keys are, if not in the data folder."""
+    """File with the site's keys, if it is not in the data folder."""
     overwrite: bool = False
     revision_step: int = REVISION_STEP
     trusts_records: bool = False
-    """Nothing was claimed, installed or given back since the backup: hold no server."""
+    """Whether nothing was claimed, installed or released since the backup, so that no server is held."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was brought back."""
+    """The result of a restore."""
 
     manifest: Manifest
     revision: int
-    """Where the site goes on."""
+    """The revision at which the site continues."""
     kept: Path | None
-    """Where the earlier files are."""
+    """Folder of the previous files."""
 
 
 def restore_backup(options: RestoreOptions, *, clock: Clock, stage: Stage) -> Restored:
-    """Bring a site back; blocks.
+    """Restore a site; blocks.
 
     Raises:
         RestoreError: there is a site already, or a key is missing.
@@ -77,8 +77,8 @@ def restore_backup(options: RestoreOptions, *, clock: Clock, stage: Stage) -> Re
         try:
             if guards.size_of(database) and not options.overwrite:
                 raise RestoreError(
-                    f"{folder} holds a site already: choose another --data-dir, or give --force to replace it (its "
-                    "files are kept aside)"
+                    f"{folder} already has a site: choose another --data-dir, or use --force to replace it (its files "
+                    "are moved to another folder)"
                 )
             for stale in folder.glob(_WORK + "*"):  # of one that was killed
                 shutil.rmtree(stale)
@@ -91,7 +91,7 @@ def restore_backup(options: RestoreOptions, *, clock: Clock, stage: Stage) -> Re
 def _restore(options: RestoreOptions, work: Path, lock: int, *, clock: Clock, stage: Stage) -> Restored:
     folder = options.folder
     with reading(options.source) as (manifest, archive):
-        extract(options.source, manifest, archive, work, stage("taking out"))
+        extract(options.source, manifest, archive, work, stage("extracting"))
     key_file = KeyFile(options.key_file or folder / KEY_FILE)
     present = key_file.read()
     ring = _keys(options, manifest, key_file, present, work)
@@ -106,9 +106,9 @@ def _restore(options: RestoreOptions, work: Path, lock: int, *, clock: Clock, st
         if (work / name).exists():
             (work / name).rename(folder / name)
     if options.trusts_records:
-        (folder / NOTE).unlink(missing_ok=True)
+        (folder / MARKER).unlink(missing_ok=True)
     else:
-        write_note(folder, manifest.created, clock)
+        write_marker(folder, manifest.created, clock)
     guards.mark_created(lock)
     (work / DATABASE).rename(folder / DATABASE)
     _sync(folder)
@@ -118,29 +118,29 @@ def _restore(options: RestoreOptions, work: Path, lock: int, *, clock: Clock, st
 def _keys(
     options: RestoreOptions, manifest: Manifest, key_file: KeyFile, present: Keyring | None, work: Path
 ) -> Keyring | None:
-    """The keys that the site will have: its own, and those in the backup behind them."""
+    """The keys of the restored site: its own, and after them those in the backup."""
     packed = KeyFile(work / KEY_FILE).read()
     ring = present.with_more(packed.keys) if present and packed else present or packed
     known = {key.id.hex() for key in ring.keys} if ring is not None else set()
     if missing := [name for name in manifest.encryption_keys if name not in known]:
         raise RestoreError(
             f"the Secrets in {options.source} are encrypted with the key {', '.join(missing)}, which is neither in it "
-            f"nor in {key_file.path}: put the key file there, or name its place with --encryption-key-file"
+            f"nor in {key_file.path}: copy the key file there, or name its place with --encryption-key-file"
         )
     return ring
 
 
 def _put_aside(folder: Path, work: Path, clock: Clock) -> Path | None:
-    """Move what will be replaced into a folder of its own; the database goes first, so that no other database is ever
+    """Move the files that will be replaced into a new folder; the database is first, so that no other database is ever
     beside its write-ahead log."""
     database = folder / DATABASE
     names = [DATABASE, guards.wal_of(database).name, f"{DATABASE}-shm"]
     names += [name for name in CREDENTIALS if (work / name).exists()]
-    there = [name for name in names if (folder / name).exists()]
-    if not there:
+    existing = [name for name in names if (folder / name).exists()]
+    if not existing:
         return None
     kept = _new_folder(folder, clock)
-    for name in there:
+    for name in existing:
         (folder / name).rename(kept / name)
     _sync(folder)
     return kept
@@ -160,7 +160,7 @@ def _new_folder(folder: Path, clock: Clock) -> Path:
 
 
 def _sync(folder: Path) -> None:
-    """Make renames survive a loss of power."""
+    """Flush a folder, so that its renames survive a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""Changing the key that Secrets are encrypted with on disk.
+"""Change the key that encrypts Secrets on disk.
 
 The new key is in the file before anything is encrypted with it, and the old one stays there until nothing is encrypted
-with it any more: killed at any moment, the file can read the database.
+with it any more: after a kill at any moment, the file can decrypt the database.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Rotated:
 
 
 def rotate_key(folder: Path, key_file: Path | None, *, forget_old: bool) -> Rotated:
-    """Encrypt everything with a new key; blocks. With `forget_old` the file holds only that one afterwards.
+    """Encrypt everything with a new key; blocks. With `forget_old` the file has only the new key afterwards.
 
     Raises:
         DataFolderError: a site runs there.
@@ -43,10 +43,10 @@ def rotate_key(folder: Path, key_file: Path | None, *, forget_old: bool) -> Rota
     database = folder / DATABASE
     file = KeyFile(key_file or folder / KEY_FILE)
     if not database.is_file():
-        raise RotationError(f"there is no database {database}: name the data folder of a site")
+        raise RotationError(f"database {database} does not exist: name the data folder of a site")
     with locked(folder):
         try:
-            encrypt_again(database, file)  # the keys that are there must fit before another one is put in front
+            encrypt_again(database, file)  # the existing keys must fit before another one is put first
             ring = file.load(needed=()).with_first(new_key())
             file.write(ring)
             encrypt_again(database, file)

@@ -1,1 +1,1 @@
-"""The processes that serve machines: `boot` and `workflow`, their sockets, and what they are configured with."""
+"""The processes that serve machines: `boot` and `workflow`, their sockets, and their configuration."""

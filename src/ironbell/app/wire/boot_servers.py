@@ -47,7 +47,7 @@ from ironbell.services.workflow.index import WorkflowTable
 
 @dataclass(frozen=True)
 class _Wire:
-    """What the servers share."""
+    """Objects that the servers share."""
 
     config: WireConfig
     settings: NetbootSettings
@@ -63,15 +63,15 @@ class _Wire:
         return netboot_plan(hardware, interface, self.settings, address=address)
 
     def on_dhcp_reply(self, reply: Reply) -> None:
-        """A machine was answered."""
-        self.relays.note(reply)
+        """Record the response to a machine."""
+        self.relays.record(reply)
         self.recorder.on_dhcp_reply(reply)
 
     async def fetch(self, path: str, client: str) -> bytes:
         """Content for TFTP: iPXE binaries.
 
         Raises:
-            NotServedError: there is none of that name.
+            NotServedError: there is no binary of that name.
         """
         body = await asyncio.to_thread(self.binaries.read, path)
         self.recorder.on_tftp(client, path, len(body))
@@ -79,7 +79,7 @@ class _Wire:
 
 
 async def serve_boot(config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]) -> None:
-    """Serve until cancelled. Machines are answered as soon as all Hardware is known; until then nobody is."""
+    """Serve until cancelled. Machines are answered once all Hardware is known; until then none is."""
     clock, config = SteadyClock(), config.with_ports(sockets.ports())
     async with asyncio.TaskGroup() as group:
         directory = HardwareDirectory()

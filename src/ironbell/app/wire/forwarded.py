@@ -1,4 +1,4 @@
-"""Requests over HTTP that come through a trusted proxy count as those of the machine that it speaks for."""
+"""Requests over HTTP through a trusted proxy are treated as requests of the machine behind it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADER = "X-Forwarded-For"
 
 
 def forwarding(proxies: Sequence[Network]) -> Middleware:
-    """What gives handlers the machine's address; without proxies nobody's header is read."""
+    """Middleware that gives handlers the machine's address; without proxies the header is ignored."""
 
     @web.middleware
     async def forwarded(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""HTTP as the processes toward machines serve it: the runner, and the routes on which they say how they are."""
+"""HTTP in the processes for machines: the runner, and the routes for their health."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SHUTDOWN_TIMEOUT_S = 1.0
 
 
 def health_routes() -> list[web.RouteDef]:
-    """`/healthz`, `/readyz` and `/metrics`, of an application that is there only while all caches are filled."""
+    """`/healthz`, `/readyz` and `/metrics` of an application that runs only while all caches are filled."""
     return [web.get("/healthz", healthy), web.get("/readyz", healthy), web.get("/metrics", metrics)]
 
 
 def healthcheck_route(clock: Clock) -> web.RouteDef:
-    """`/healthcheck`, as upstream has it."""
+    """`/healthcheck`, like upstream's."""
     return web.get("/healthcheck", HealthCheck(version("ironbell"), clock).answer)
 
 

@@ -1,7 +1,7 @@
-"""What goes wrong inside the HTTP server toward machines: strangers' bytes are counted, our own defects are told.
+"""Problems inside the HTTP server for machines: malformed requests are counted, our own defects are logged.
 
-aiohttp reports both to a standard logger, with a traceback each; from machines anything may come, so what is no proper
-request must not fill the log.
+aiohttp reports both to a standard logger, with a traceback each; machines may send anything, so malformed requests must
+not fill the log.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from prometheus_client import Counter
 
 _log = structlog.get_logger()
 
-MALFORMED = Counter("ironbell_http_malformed", "Input on the HTTP port that is no proper request.")
-DEFECTS = Counter("ironbell_http_defects", "Requests that ended in an error of ours.")
+MALFORMED = Counter("ironbell_http_malformed", "Input on the HTTP port that is not a valid request.")
+DEFECTS = Counter("ironbell_http_defects", "Requests that failed because of a defect.")
 
 
 class _Problems(logging.Handler):
-    """Takes what aiohttp reports about one request."""
+    """Handles aiohttp's report about one request."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
             MALFORMED.inc()
-            _log.debug("http request malformed", error=error.message)
+            _log.debug("malformed http request", error=error.message)
         elif record.levelno >= logging.ERROR:
             DEFECTS.inc()
             _log.error("http request failed", what=record.getMessage(), error=repr(error))

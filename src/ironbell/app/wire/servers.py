@@ -1,11 +1,11 @@
-"""What the two processes toward machines have in common: `boot` (DHCP, TFTP, HTTP boot, metadata) and `workflow`
-(gRPC, action logs).
+"""The common part of the two processes for machines: `boot` (DHCP, TFTP, HTTP boot, metadata) and `workflow` (gRPC,
+action logs).
 
-In this order: read the configuration, enter the network namespace (lab), look for foreign DHCP servers, bind all
-sockets (or take over those of a predecessor that died), become an ordinary user inside the service's folder, and only
-then read the first packet.
+Its order: read the configuration, enter the network namespace (lab), probe for foreign DHCP servers, bind all sockets
+(or take over those of a predecessor that died), become an ordinary user inside the service's folder, and only then read
+the first packet.
 From there on a process reaches the API over the local socket with its own token, which it has read before and the other
-one cannot read, and holds no state but action logs; it may be killed at any moment, and the other one goes on.
+one cannot read, and has no state but action logs; it may be killed at any moment, and the other one continues.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _MOST_TOKEN = 4096
 
 
 class TokenError(IronbellError):
-    """A process has no token for the API that is good."""
+    """A process has no valid token for the API."""
 
     reason = "NoToken"
     retry = Retry.NEVER
 
 
 class ForeignDhcpServerError(IronbellError):
-    """Another server hands out addresses on the interface."""
+    """Another DHCP server is active on the interface."""
 
     reason = "ForeignDhcpServer"
     retry = Retry.NEVER
@@ -60,12 +60,12 @@ class Serve(Protocol):
 
 
 def run_server(name: str, serve: Serve, token_file: str) -> int:
-    """Run one of the processes as a child of `ironbell up`; the exit status."""
+    """Run one of the processes as a child of `ironbell up`, and return the exit status."""
     return run_child(name, lambda: prepare(serve, token_file))
 
 
 def prepare(serve: Serve, token_file: str) -> Callable[[], Awaitable[None]]:
-    """Everything that needs root; what is returned needs none and serves until cancelled."""
+    """Do everything that needs root, and return a function that serves without root until cancelled."""
     configuration = read_configuration(WireConfig)
     if configuration.network_namespace:
         enter_network_namespace(Path(configuration.network_namespace))
@@ -79,63 +79,63 @@ def prepare(serve: Serve, token_file: str) -> Callable[[], Awaitable[None]]:
 
 
 def _read_token(folder: OwnFolder, name: str) -> str:
-    """What `core` has put there for this process.
+    """Read the token that `core` has written for this process.
 
     Raises:
-        TokenError: nothing.
+        TokenError: there is no token.
     """
-    found = folder.read(name, limit=_MOST_TOKEN)
-    if found is None:
-        raise TokenError(f"there is no token in {folder.path / name}; `ironbell up` puts one there at its next start")
-    return found[0].decode("utf-8", "replace")
+    stored = folder.read(name, limit=_MOST_TOKEN)
+    if stored is None:
+        raise TokenError(f"{folder.path / name} has no token; `ironbell up` writes one at its next start")
+    return stored[0].decode("utf-8", "replace")
 
 
 def bound_or_adopted(configuration: WireConfig) -> WireSockets:
-    """The sockets: a predecessor's, where a supervisor has kept them, else new ones.
+    """The sockets: a predecessor's, if a supervisor has kept them, or else new ones.
 
     Raises:
-        WireSocketError, SocketError, ForeignDhcpServerError: a port cannot be had, or another server has the network.
+        WireSocketError, SocketError, ForeignDhcpServerError: a port cannot be used, or another DHCP server is active.
     """
     sockets = adopted(inherited(), configuration)
     if sockets is None:
         gives_addresses = SMEE in configuration.serves and configuration.dhcp_mode == "reservation"
         if gives_addresses and configuration.interface and not configuration.force:
-            refuse_beside_others(configuration.interface)
+            check_for_other_servers(configuration.interface)
         sockets = open_sockets(configuration)
     hand_up(sockets.by_name())
     return sockets
 
 
-def refuse_beside_others(interface: str) -> None:
-    """Look for other DHCP servers.
+def check_for_other_servers(interface: str) -> None:
+    """Probe for other DHCP servers.
 
     Raises:
-        ForeignDhcpServerError: there is one.
-        WireSocketError: something else, such as a DHCP client, has the port.
+        ForeignDhcpServerError: there is another one.
+        WireSocketError: another program, such as a DHCP client, uses the port.
     """
-    # the workflow service's process has no use for them
+    # the workflow service's process does not need them
     from ironbell.services.dhcp.probe import probe_for_servers
     from ironbell.services.dhcp.sockets import SocketError
 
     try:
-        found = asyncio.run(probe_for_servers(interface))
+        addresses = asyncio.run(probe_for_servers(interface))
     except SocketError as error:
         if not isinstance(error.__cause__, OSError):
             raise
         task = f'look for other DHCP servers on interface "{interface}"'
-        remedy = "give the interface a static address, or skip this with --force"
+        remedy = "configure a static address for the interface, or skip this with --force"
         problem = bind_problem(error.__cause__, task=task, protocol="udp", port=DHCP_CLIENT_PORT, remedy=remedy)
         raise WireSocketError(problem) from error
-    if found:
-        servers = ", ".join(str(address) for address in found)
+    if addresses:
+        servers = ", ".join(str(address) for address in addresses)
         raise ForeignDhcpServerError(
             f"another DHCP server answers on {interface} ({servers}); use --dhcp proxy beside it, --dhcp off, "
-            "or --force to hand out addresses all the same"
+            "or --force to assign addresses anyway"
         )
 
 
 def become_ordinary(configuration: WireConfig) -> None:
-    """Enter the service's folder and give up root. Relative paths work from there even below folders of root's."""
+    """Enter the service's folder and drop root. Relative paths work from there even below folders of root."""
     account = named_account(configuration.user)
     os.chdir(configuration.folder)
     os.umask(0o077)
@@ -152,15 +152,16 @@ async def _serve(configuration: WireConfig, sockets: WireSockets, serve: Serve, 
         ):
             ready = partial(report, "ready", **sockets.ports())
             group.create_task(serve(configuration, sockets, api, on_ready=ready), name="servers")
-            group.create_task(_end_when_refused(given), name="token")
+            group.create_task(_end_when_token_is_rejected(given), name="token")
     finally:
         sockets.close()
 
 
-async def _end_when_refused(token: GivenToken) -> None:
-    """
+async def _end_when_token_is_rejected(token: GivenToken) -> None:
+    """Wait until the API rejects the token.
+
     Raises:
-        TokenError: the token is no good any more; whoever starts this process again gives it another one.
+        TokenError: the token is no longer valid; the supervisor starts this process again with another one.
     """
     await token.refused.wait()
-    raise TokenError("the Kubernetes API does not know this process's token any more")
+    raise TokenError("the Kubernetes API no longer accepts this process's token")

@@ -1,4 +1,4 @@
-"""The sockets of the servers toward machines: all that is opened while a process is still root."""
+"""The sockets of the servers for machines: everything that a process opens while it is still root."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _PORTS = {
     "health of the workflow service": ("tcp", "choose another port with --workflow-http-port"),
     "metadata": ("tcp", "choose another port with --metadata-port, or leave it out"),
 }
-"""What is served: its protocol, and what helps where the port is taken."""
+"""Protocol of each service, and the remedy if its port is in use."""
 
 
 _Bound: TypeAlias = Callable[[str, int, Callable[[], socket.socket]], socket.socket]
-"""Binds for a service, by its name, and a port; tells what is wrong if that fails."""
+"""Binds a port for a service, by name; raises an error with the cause and the remedy if that fails."""
 
 
 class WireSocketError(IronbellError):
-    """A port that machines need cannot be had."""
+    """A port that machines need cannot be used."""
 
     reason = "PortUnusable"
     retry = Retry.NEVER
@@ -41,7 +41,7 @@ class WireSocketError(IronbellError):
 
 @dataclass(frozen=True)
 class WireSockets:
-    """Bound, not yet served; None for what this process does not serve."""
+    """Bound sockets; None for services that this process does not serve."""
 
     dhcp: tuple[socket.socket, ...] = ()
     tftp: socket.socket | None = None
@@ -50,20 +50,20 @@ class WireSockets:
     workflow_http: socket.socket | None = None
     metadata: socket.socket | None = None
     logs: socket.socket | None = None
-    """Where the API asks for the logs of actions; a file in the service's folder, bound anew by each process."""
+    """Socket at which the API requests the logs of actions: a file in the service's folder, bound by each process."""
 
     def ports(self) -> dict[str, int]:
-        """Port by protocol, as really bound."""
-        found = self._one_of_each() | {"dhcp": next(iter(self.dhcp), None)}
-        return {name: sock.getsockname()[1] for name, sock in found.items() if sock is not None}
+        """The bound port of each protocol."""
+        by_protocol = self._single_sockets() | {"dhcp": next(iter(self.dhcp), None)}
+        return {name: sock.getsockname()[1] for name, sock in by_protocol.items() if sock is not None}
 
     def by_name(self) -> dict[str, socket.socket]:
-        """All of them; `adopted` makes the same of it again."""
-        found = self._one_of_each()
+        """All sockets by name, from which `adopted` restores this value."""
+        by_protocol = self._single_sockets()
         dhcp = {f"dhcp{number}": sock for number, sock in enumerate(self.dhcp)}
-        return dhcp | {name: sock for name, sock in found.items() if sock is not None}
+        return dhcp | {name: sock for name, sock in by_protocol.items() if sock is not None}
 
-    def _one_of_each(self) -> dict[str, socket.socket | None]:
+    def _single_sockets(self) -> dict[str, socket.socket | None]:
         return {
             "tftp": self.tftp,
             "http": self.http,
@@ -77,10 +77,10 @@ class WireSockets:
             sock.close()
 
     def with_logs(self, folder: OwnFolder) -> WireSockets:
-        """The same with the socket for logs, where agents are served.
+        """Add the socket for logs, if agents are served.
 
         Raises:
-            WireSocketError: it cannot be bound.
+            WireSocketError: the socket cannot be bound.
         """
         if self.grpc is None:
             return self
@@ -88,14 +88,14 @@ class WireSockets:
             return replace(self, logs=folder.listen(LOGS_SOCKET))
         except OSError as error:
             problem = f"cannot listen on {folder.path / LOGS_SOCKET}: {error.strerror or error}"
-            raise WireSocketError(f"{problem}; see that this folder can be written") from error
+            raise WireSocketError(f"{problem}; make sure that this folder can be written") from error
 
 
 def open_sockets(config: WireConfig) -> WireSockets:
-    """Bind everything.
+    """Bind all sockets.
 
     Raises:
-        WireSocketError: a port is taken, the interface does not exist, or the privilege is missing.
+        WireSocketError: a port is in use, the interface does not exist, or the privilege is missing.
     """
     interface, address = config.interface, config.address or ANY
     where = f'interface "{interface}"' if interface else "all interfaces" if address == ANY else address
@@ -132,8 +132,8 @@ def open_sockets(config: WireConfig) -> WireSockets:
 
 
 def _netboot_sockets(config: WireConfig, bound: _Bound) -> tuple[tuple[socket.socket, ...], socket.socket]:
-    """Those of DHCP and TFTP."""
-    # the workflow service's process has no use for them
+    """The sockets of DHCP and TFTP."""
+    # the workflow service's process does not need them
     from ironbell.services.dhcp.settings import DhcpSettings, Mode
     from ironbell.services.dhcp.sockets import open_dhcp_socket
     from ironbell.services.tftp.sockets import open_tftp_socket
@@ -145,7 +145,7 @@ def _netboot_sockets(config: WireConfig, bound: _Bound) -> tuple[tuple[socket.so
 
 
 def adopted(kept: Mapping[str, socket.socket], config: WireConfig) -> WireSockets | None:
-    """A predecessor's sockets, where all are there and their interface still is; the rest is closed."""
+    """A predecessor's sockets, if all exist and their interface does; the rest is closed."""
     dhcp = tuple(kept[name] for name in sorted(kept) if name.startswith("dhcp"))
     needed = {
         "tftp": SMEE in config.serves,
@@ -163,7 +163,8 @@ def adopted(kept: Mapping[str, socket.socket], config: WireConfig) -> WireSocket
 
 
 def _is_on(sock: socket.socket, interface: str) -> bool:
-    """Whether a socket is still bound to the interface: one that was deleted and made again is another one."""
+    """Return whether a socket is still bound to the interface: one that was deleted and created again is another
+    one."""
     try:
         bound = sock.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, IFNAMSIZ)
     except OSError:

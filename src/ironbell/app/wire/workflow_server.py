@@ -1,4 +1,4 @@
-"""The workflow service: fed by informers, its logs readable by the API over a local socket.
+"""The workflow service: fed by informers; the API reads its logs over a local socket.
 
 All paths are relative to the service's folder, which is the working directory.
 """
@@ -27,13 +27,13 @@ from ironbell.services.workflow.logs.reader import LogReader, log_routes
 from ironbell.services.workflow.port.server import Options, WorkflowServer
 
 FINISH_S = 10.0
-"""Below the time that an agent waits for an answer."""
+"""Less than the time that an agent waits for a response."""
 
 
 async def serve_workflows(config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]) -> None:
-    """Serve agents, the API's requests for logs, and who asks how the service is, until cancelled. Nobody is answered
-    before all Hardware and Workflows are known."""
-    assert sockets.grpc is not None  # noqa: S101 - it is what this process is for
+    """Serve agents, the API's requests for logs, and health checks, until cancelled. No request is answered before all
+    Hardware and Workflows are known."""
+    assert sockets.grpc is not None  # noqa: S101 - this process exists for it
     clock, directory, table = SteadyClock(), HardwareDirectory(), WorkflowTable()
     hardware = Informer(api, HARDWARE, namespace=config.namespace)
     hardware.add_handler(directory.follow)

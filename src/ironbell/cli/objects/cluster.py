@@ -114,7 +114,7 @@ async def _wait_settled(api: HttpApi, namespace: str, name: str, *, subject: str
 async def _print_result(
     api: HttpApi, namespace: str, name: str, result: str, *, output: str, waited: bool, **values: Any
 ) -> None:
-    """With `-o json`, print the result, and after a wait also the Cluster's current state."""
+    """Print the result for `-o json`, and after a wait also the Cluster's current state."""
     from ironbell.operations.cluster.listing import summary
 
     if output != JSON:

@@ -104,7 +104,7 @@ FAILED_WORKFLOW: Final[dict[str, str]] = {
     Reason.ACTION_TIMEOUT: "Check the server's power and network, or raise the action's timeout",
     Reason.GLOBAL_TIMEOUT: "Raise global_timeout in the Template, or find out which action is slow",
 }
-"""What to correct if a Workflow failed, by reason. Other reasons are the action's own failure."""
+"""Remedies for a failed Workflow, by reason. Other reasons are the action's own failure."""
 
 SILENT_AFTER_S: Final = 600.0
 """Delay after which an agent that has not requested its first action needs attention, in seconds."""

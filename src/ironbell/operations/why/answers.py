@@ -1,4 +1,4 @@
-"""Answers to the question why an object waits or failed, with its related objects."""
+"""Find out why an object waits or failed, with its related objects."""
 
 from __future__ import annotations
 

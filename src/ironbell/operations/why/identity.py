@@ -1,4 +1,4 @@
-"""How the agent of a server identified itself, which agents were rejected, and how its metadata is protected. Pure."""
+"""Remarks on how a server's agent identified itself, on rejected agents, and on the protection of metadata. Pure."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What blocks one object, as this object reports it."""
+    """The problem that blocks an object, as the object itself reports it."""
 
     message: str
     reason: str = ""

@@ -103,7 +103,7 @@ def _failed(obj: Object, succeeded: Object) -> Finding:
 
 
 def _another_attempt(obj: Object) -> tuple[str, str]:
-    """When the failure of a Workflow ends, and what the user does for that.
+    """Return when the failure of a Workflow ends, and what the user does for that.
 
     The Workflow of a Machine is deleted before another attempt; a failed one that still exists was the last attempt.
     """
@@ -114,7 +114,7 @@ def _another_attempt(obj: Object) -> tuple[str, str]:
 
 
 def _remedy(obj: Object, message: str) -> str:
-    """What the user can do about an action that failed with this message."""
+    """The remedy for an action that failed with this message."""
     server = obj.get("spec", {}).get("hardwareRef", "")
     if server and "there is no " in message and "/dev/" in message:
         return f"Name one of these disks in spec.disks of Hardware {server}, or in the Template"

@@ -159,7 +159,10 @@ def test_the_label_of_clusterctl_says_what_moves() -> None:
 @pytest.mark.parametrize(
     ("item", "why"),
     [
-        (cluster("one", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), "is being deleted; wait until it no longer exists"),
+        (
+            cluster("one", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+            "is being deleted; wait until it no longer exists",
+        ),
         (one(CLUSTER, "one"), "its infrastructure is not provisioned yet"),
         (one(CLUSTER, "one", status={"initialization": {"infrastructureProvisioned": True}}), "is not initialised yet"),
     ],

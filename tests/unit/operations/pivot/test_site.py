@@ -121,7 +121,9 @@ async def test_an_api_that_stammers_is_asked_again_and_one_that_is_away_is_named
 
 async def test_a_refusal_names_the_object_and_what_can_be_done() -> None:
     body = {"metadata": {"name": "a", "namespace": "n"}}
-    with pytest.raises(SiteError, match=r"Thing\.x\.io n/a on the target: spec\.a: wrong; nothing is lost: correct that"):
+    with pytest.raises(
+        SiteError, match=r"Thing\.x\.io n/a on the target: spec\.a: wrong; nothing is lost: correct that"
+    ):
         await site(OneObject(Invalid("spec.a: wrong"))).create(KIND, body)
     with pytest.raises(ChangedError):
         await site(OneObject(AlreadyExists("there"))).create(KIND, body)

@@ -34,7 +34,8 @@ def test_a_server_without_an_address_names_the_pool_that_is_exhausted() -> None:
     found = answer(server(), claim(*EXHAUSTED), pool())
     assert names(found) == ["Hardware/s1", "IPAddressClaim/s1-interface-0", "InClusterIPPool/rack-a"]
     assert first_line(found, NOW) == (
-        "InClusterIPPool site/rack-a: is exhausted: all 2 addresses are allocated. This ends when an address is free. Add "
+        "InClusterIPPool site/rack-a: is exhausted: all 2 addresses are allocated. This ends when an address is "
+        "free. Add "
         "addresses to its spec.addresses, or delete IPAddressClaims that are not needed."
     )
 

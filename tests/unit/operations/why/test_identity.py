@@ -22,10 +22,10 @@ def an_object(kind: str, *, state: str = "PENDING", **annotations: str) -> dict[
     ("way", "said"),
     [
         (Way.TOKEN, "identified by the token of its boot; its request came from 192.0.2.10."),
-        (Way.ADDRESS, "identified by its address,  192.0.2.10."),
-        (Way.PROXY, "sent a request through the trusted proxy  192.0.2.10, so its address was not compared."),
+        (Way.ADDRESS, "identified by its address, 192.0.2.10."),
+        (Way.PROXY, "sent a request through the trusted proxy 192.0.2.10, so its address was not compared."),
         (Way.UNKNOWN_ADDRESS, "from 192.0.2.10: its Hardware has no address to compare with."),
-        (Way.AGENT_ID, "identified by agent id alone, from  192.0.2.10: the site has identity compat."),
+        (Way.AGENT_ID, "identified by agent id alone, from 192.0.2.10: the site has identity compat."),
     ],
 )
 def test_a_server_says_how_it_was_known(way: Way, said: str) -> None:

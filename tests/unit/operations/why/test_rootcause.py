@@ -130,7 +130,7 @@ def test_a_job_that_waits_for_another_one_says_so() -> None:
     bmc = obj(BMC, "Machine", "s1", condition("Contactable", "True"))
     busy = "Waiting for Job other, which uses Machine s1."
     found = answer(boot_job(condition("Running", "False", "", busy)), bmc)
-    assert (found.message, found.remedy, found.needs_help) == (f"cannot continue:  {busy}", "", False)
+    assert (found.message, found.remedy, found.needs_help) == (f"cannot continue: {busy}", "", False)
     assert answer(boot_job(condition("Running", "True")), bmc).message == "is running"
 
 
