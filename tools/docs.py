@@ -359,7 +359,7 @@ def writes_page() -> str:
 
 def _write_row(row: Writes) -> str:
     fields = ", ".join(f"`{path_text(field)}`" for field in row.fields if field) or "all"
-    return f"| `{row.resource}` | {row.verb} | {fields} | {row.limit.text if row.limit else ''} | {row.why} |"
+    return f"| `{row.resource}` | {row.verb} | {fields} | {row.limit.text if row.limit else ''} | {row.reason} |"
 
 
 def _rule_rows(component: Component) -> Iterator[str]:

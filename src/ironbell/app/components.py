@@ -52,7 +52,7 @@ class UnknownComponentError(IronbellError):
 
 
 class Role(Enum):
-    """How a component runs."""
+    """Ways in which components run."""
 
     CONTROLLERS = "controllers"
     """One replica at a time works; it speaks to the API alone (and to BMCs)."""
@@ -71,11 +71,11 @@ class Component:
     system: System | None = field(default=None, compare=False)
     """The system whose controllers it runs; None for a server."""
     permissions: Callable[[], Sequence[Grant]] = list
-    """What a server may do with the API; a system states its own."""
+    """Permissions of a server at the API; a system states its own."""
 
     @cached_property
     def rules(self) -> PolicyRules:
-        """What it may do with the API."""
+        """Permissions of the component at the API."""
         if self.system is None:
             return policy_rules(self.permissions())
         permissions = self.system.permissions.load()
@@ -126,7 +126,7 @@ def members(word: str) -> tuple[Component, ...]:
         if word in {component.name, *component.aliases}:
             return (component,)
     known = ", ".join([*(component.name for component in COMPONENTS), *GROUPS])
-    raise UnknownComponentError(f"{word!r} is no component; known are: {known}")
+    raise UnknownComponentError(f"{word!r} is not a component; known components: {known}")
 
 
 def components_named(words: Iterable[str]) -> tuple[Component, ...]:
@@ -135,14 +135,14 @@ def components_named(words: Iterable[str]) -> tuple[Component, ...]:
     Raises:
         UnknownComponentError: a word means none.
     """
-    wanted = {component.name for word in words for component in members(word)}
-    return tuple(component for component in COMPONENTS if component.name in wanted)
+    names = {component.name for word in words for component in members(word)}
+    return tuple(component for component in COMPONENTS if component.name in names)
 
 
 def rules_of(components: Iterable[Component]) -> PolicyRules:
     """The union of what components may do, each rule once."""
-    found: list[PolicyRule] = []
+    rules: list[PolicyRule] = []
     for rule in chain.from_iterable(component.rules for component in components):
-        if rule not in found:
-            found.append(rule)
-    return found
+        if rule not in rules:
+            rules.append(rule)
+    return rules

@@ -75,7 +75,7 @@ class Writes:
     components: tuple[str, ...]
     where: Collection
     fields: tuple[FieldPath, ...]
-    why: str
+    reason: str
     verb: str = "patch"
     subresource: str = ""
     limit: Limit | None = None

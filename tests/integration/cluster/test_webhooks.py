@@ -109,4 +109,4 @@ def test_references_into_other_namespaces_need_rights_there(on_cluster: OnCluste
     assert (refused.status, refused.json["reason"]) == (403, "Forbidden")
     assert f'names Secret "of-{user}/idrac", and user "{user}" may not get secrets idrac' in refused.json["message"]
     refused = write(ann, "default", **{"ironbell.dev/bmc-address-confirmed": "192.0.2.7"})
-    assert "says where the password of this BMC goes" in refused.json["message"]
+    assert "determines which address gets the password of this BMC" in refused.json["message"]

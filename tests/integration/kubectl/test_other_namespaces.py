@@ -197,7 +197,7 @@ async def test_a_changed_address_gets_no_password_until_it_is_confirmed(site: Si
 
     for value in (f"{CONFIRMED}={address}", f"{RECORDED}={address}", f"{RECORDED}-"):
         refused = await site.ann.fails("annotate", MACHINES, "lent", "-n", site.own, "--overwrite", value)
-        assert "says where the password of this BMC goes" in refused
+        assert "determines which address gets the password of this BMC" in refused
     assert site.trap.passwords == []
 
     await site.admin.ok(*command.split()[1:])

@@ -147,7 +147,7 @@ async def test_what_was_there_before_keeps_working_with_a_warning(way: Any) -> N
     refused, (warning,) = await way(JOB, ANN, new, old)
     assert refused == ""
     assert warning.startswith('spec.machineRef names Machine "b/node-1", and user "ann" may neither use ')
-    assert warning.endswith("it is accepted because it was set before. Setting it anew would be rejected.")
+    assert warning.endswith("it is accepted because it was set before. Setting it again would be rejected.")
     assert await way(JOB, BOB, new, old) == ("", [])
     labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
     assert await way(JOB, ANN, labelled, old) == ("", []), "only the spec refers to something"

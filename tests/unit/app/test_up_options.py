@@ -86,7 +86,7 @@ def test_components_are_left_out_by_any_of_their_names() -> None:
     options = read_options(None, {"data_dir": "/x", "without": ("cacpk", "core")})
     assert options.without == ("cluster-api", "kubeadm-control-plane")
     assert read_options(None, {"data_dir": "/x", "without": None}).without == ()
-    with pytest.raises(OptionsError, match="without: 'cappy' is no component; known are: tink-controller"):
+    with pytest.raises(OptionsError, match="without: 'cappy' is not a component; known components: tink-controller"):
         read_options(None, {"data_dir": "/x", "without": ("cappy",)})
     with pytest.raises(OptionsError, match="without: smee has no controllers"):
         read_options(None, {"data_dir": "/x", "without": ("boots",)})

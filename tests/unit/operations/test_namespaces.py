@@ -44,7 +44,7 @@ class FakeApi:
         (
             "x",
             "",
-            'Namespace "x" does not exist. Namespaces that have some: rack-1 (2), rack-2 (1). Use -n to name one, ',
+            'Namespace "x" does not exist. Namespaces that have some: rack-1 (2), rack-2 (1). Use -n to select one, ',
         ),
         ("default", "b", "Namespace rack-1 has an object of that name: use -n rack-1."),
         ("default", "a", "Namespaces rack-1, rack-2 have an object of that name: use -n rack-1."),

@@ -25,7 +25,7 @@ from ironbell.contract.admission_lookups import AdmissionResponse
 from ironbell.contract.system import System
 
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-"""The body of a request to that of the answer. What it raises is a defect, and the request fails."""
+"""Handles the body of a request and returns that of the response. An exception is a defect, and fails the request."""
 
 Object: TypeAlias = dict[str, Any]
 
@@ -59,26 +59,26 @@ class _AdmissionReview(msgspec.Struct):
 
 
 def mutate_path(definition: str) -> str:
-    """Where writes of a kind are completed; the kind by the name of its definition."""
+    """Path at which writes of a kind are completed; the kind has the name of its definition."""
     return f"/mutate/{definition}"
 
 
 def validate_path(definition: str) -> str:
-    """Where writes of a kind are checked."""
+    """Path at which writes of a kind are checked."""
     return f"/validate/{definition}"
 
 
 def scale_path(definition: str) -> str:
-    """Where changes of a kind's number of replicas alone are checked."""
+    """Path at which changes of only a kind's number of replicas are checked."""
     return f"/validate-scale/{definition}"
 
 
 def cluster_handlers(
     api_version_of: ApiVersionOf, reader: Reader, systems: Iterable[System], *, patience_s: float = PATIENCE_S
 ) -> Mapping[str, Handler]:
-    """The webhooks of the systems' kinds, by path. `api_version_of` tells in which version references are written in
-    older versions, `reader` reads other objects, and `patience_s` is how long one is given to become what it should
-    be."""
+    """The webhooks of the systems' kinds, by path. `api_version_of` returns the version of references in objects of
+    older versions, `reader` reads other objects, and `patience_s` is the time that an object gets to reach its expected
+    state."""
     lookups = Lookups(reader, patience_s=patience_s)
     handlers: dict[str, Handler] = {CONVERT_PATH: _conversion(api_version_of)}
     for system in systems:
@@ -167,22 +167,22 @@ def _placed(value: Object, request: _AdmissionRequest) -> Object:
 
 
 def _decision(rules: Rules, request: _AdmissionRequest, verdict: AdmissionResponse) -> bytes:
-    refused = bool(verdict.problems or verdict.forbidden)
-    response: Object = {"uid": request.uid, "allowed": not refused}
-    if refused:
-        response["status"] = _refusal(rules, request.name, verdict)
+    is_rejected = bool(verdict.problems or verdict.forbidden)
+    response: Object = {"uid": request.uid, "allowed": not is_rejected}
+    if is_rejected:
+        response["status"] = _rejection(rules, request.name, verdict)
     if verdict.warnings:
         response["warnings"] = list(verdict.warnings)
     return _review(response)
 
 
 def _unanswered(request: _AdmissionRequest, error: ApiError) -> bytes:
-    """A refusal for the time being: what the decision rests on cannot be read."""
+    """A temporary rejection: an object that the decision needs cannot be read."""
     status = {"status": "Failure", "code": error.code, "reason": error.reason, "message": error.message}
     return _review({"uid": request.uid, "allowed": False, "status": status})
 
 
-def _refusal(rules: Rules, name: str, verdict: AdmissionResponse) -> Object:
+def _rejection(rules: Rules, name: str, verdict: AdmissionResponse) -> Object:
     kind = rules.alone.kind
     if not verdict.problems:
         return {
@@ -192,9 +192,9 @@ def _refusal(rules: Rules, name: str, verdict: AdmissionResponse) -> Object:
             "message": f'{kind.plural}.{kind.group} "{name}" is forbidden: {verdict.forbidden}',
             "details": {"name": name, "group": kind.group, "kind": kind.plural},
         }
-    said = [str(problem) for problem in verdict.problems]
-    causes = [{"reason": one.kind, "message": one.message, "field": one.path} for one in verdict.problems]
-    listed = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+    messages = [str(problem) for problem in verdict.problems]
+    causes = [{"reason": item.kind, "message": item.message, "field": item.path} for item in verdict.problems]
+    listed = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
     return {
         "status": "Failure",
         "code": _UNPROCESSABLE,

@@ -29,29 +29,29 @@ _SUBRESOURCES = ("", "scale")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The admission of one kind: what the object itself says, and what others say of it."""
+    """The admission of one kind: rules about the object itself, and rules that need other objects."""
 
     alone: Admission
     informed: InformedAdmission | None = None
 
     @property
     def deletions(self) -> bool:
-        """Whether deletions are reviewed."""
+        """Return whether deletions are reviewed."""
         return self.alone.validate_delete is not None or (self.informed is not None and self.informed.deletions)
 
     async def completed(self, new: Object, old: Object | None, lookups: Lookups) -> Object:
-        """The object with what is filled in.
+        """The object with its defaults.
 
         Raises:
             ApiError: another object cannot be looked up.
         """
         filled = self.alone.default(new, old)
-        if self.informed is None or not (wanted := self.informed.lookups_for_default(filled, old)):
+        if self.informed is None or not (lookups_ := self.informed.lookups_for_default(filled, old)):
             return filled
-        return self.informed.default(filled, old, await lookups.find(wanted))
+        return self.informed.default(filled, old, await lookups.find(lookups_))
 
     async def reviewed(self, new: Object | None, old: Object | None, lookups: Lookups) -> AdmissionResponse:
-        """What is said of a write; `new` is None for a deletion.
+        """Review a write; `new` is None for a deletion.
 
         Raises:
             ApiError: another object cannot be looked up.
@@ -63,8 +63,8 @@ class Rules:
             problems += self.alone.validate_delete(old)
         if self.informed is None or (new is None and not self.informed.deletions):
             return AdmissionResponse(problems)
-        found = await lookups.find(self.informed.lookups_for_review(new, old))
-        verdict = self.informed.review(new, old, found)
+        results = await lookups.find(self.informed.lookups_for_review(new, old))
+        verdict = self.informed.review(new, old, results)
         return AdmissionResponse([*problems, *verdict.problems], verdict.warnings, verdict.forbidden)
 
 
@@ -74,8 +74,10 @@ def rules_of(system: System) -> Mapping[str, Rules]:
     if system.admission is None:
         return {}
     admission = system.admission.load()
-    informed = {one.kind: one for one in admission.informed}
-    return {f"{one.kind.plural}.{one.kind.group}": Rules(one, informed.get(one.kind)) for one in admission.alone}
+    informed = {entry.kind: entry for entry in admission.informed}
+    return {
+        f"{entry.kind.plural}.{entry.kind.group}": Rules(entry, informed.get(entry.kind)) for entry in admission.alone
+    }
 
 
 @cache
@@ -95,12 +97,12 @@ class ClusterAdmission:
         self._lookups = lookups
 
     def register(self, plugins: Plugins) -> None:
-        """Have every write of these kinds completed and checked."""
+        """Complete and check every write of these kinds."""
         plugins.mutating(self._concerns, self.mutate)
         plugins.validating(self._concerns, self.review)
 
     async def mutate(self, request: AdmissionRequest) -> Object | None:
-        """The object with what is filled in; None if that is nothing."""
+        """Return the object with its defaults; None if that changes nothing."""
         rules = await self._rules(request)
         if rules is None or request.new is None:
             return None
@@ -111,11 +113,11 @@ class ClusterAdmission:
         return self._convert(filled, request.info.api_version)
 
     async def review(self, request: AdmissionRequest) -> None:
-        """Refuse a write that breaks the rules.
+        """Reject a write that breaks the rules.
 
         Raises:
-            Invalid: with all that is wrong.
-            Forbidden: it must not be, whatever its fields are.
+            Invalid: fields are invalid; the error has all of them.
+            Forbidden: the write is forbidden, whatever its fields are.
         """
         rules = await self._rules(request)
         if rules is None:
@@ -137,9 +139,9 @@ class ClusterAdmission:
         """The kind's rules, if this write is subject to them."""
         if request.subresource not in _SUBRESOURCES:
             return None
-        found = await load(admissions) if not admissions.cache_info().currsize else admissions()
+        rules_by_name = await load(admissions) if not admissions.cache_info().currsize else admissions()
         written = request.new or request.old or {}
-        return found.get(_name(request.info)) if written.get("kind") == request.info.kind else None
+        return rules_by_name.get(_name(request.info)) if written.get("kind") == request.info.kind else None
 
     def _concerns(self, info: ResourceInfo) -> bool:
         return _name(info) in self._names

@@ -1,4 +1,4 @@
-"""Reads what admission wants to see of other objects: from the embedded API in its own process, or from the API server.
+"""Look up other objects for admission: from the embedded API in its own process, or from the API server.
 
 Reads are fresh, not from a cache: an object is applied right after those that it needs.
 """
@@ -19,14 +19,14 @@ from ironbell.contract.admission_lookups import ListLookup, Lookup, LookupResult
 
 Object = dict[str, Any]
 PATIENCE_S: Final = 5.0
-"""How long an object is given to become what it should be, and the server to answer; less than webhooks may take."""
-_LOOK_AGAIN_S: Final = 0.1
+"""Time that an object gets to reach its expected state, and the server to answer; less than the time of webhooks."""
+_POLL_S: Final = 0.1
 _TOO_MANY_REQUESTS: Final = 429
 _INTERNAL_ERROR: Final = 500
 
 
 class NoContractError(ApiError):
-    """A definition does not say which contract of Cluster API its versions keep."""
+    """A definition has no label with the contract of Cluster API that its versions have."""
 
     retry = Retry.NEVER
 
@@ -40,80 +40,81 @@ class Reader(Protocol):
 
 
 class Lookups:
-    """Look-ups for admission."""
+    """Looks up objects for admission."""
 
     def __init__(self, reader: Reader, *, patience_s: float = PATIENCE_S) -> None:
         self._reader, self._patience_s = reader, patience_s
 
-    async def find(self, wanted: Sequence[Lookup]) -> LookupResults:
-        """What is wanted, as far as it is there.
+    async def find(self, requested: Sequence[Lookup]) -> LookupResults:
+        """Return the requested objects, as far as they exist.
 
         Raises:
-            ApiError: something cannot be read; its message says what.
+            ApiError: an object cannot be read; the message names it.
         """
-        return LookupResults({one: await self._found(one) for one in wanted})
+        return LookupResults({lookup: await self._results(lookup) for lookup in requested})
 
-    async def _found(self, wanted: Lookup) -> Sequence[Object]:
+    async def _results(self, lookup: Lookup) -> Sequence[Object]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience_s
         while True:
             try:
-                return await self._read(wanted)
+                return await self._read(lookup)
             except NotFound:
                 return ()
             except ApiError as error:
                 if _may_pass(error) and loop.time() < deadline:
-                    await asyncio.sleep(_LOOK_AGAIN_S)
+                    await asyncio.sleep(_POLL_S)
                     continue
-                message = f"{wanted} could not be looked up: {error.message}"
+                message = f"{lookup} could not be looked up: {error.message}"
                 raise ApiError(message, code=error.code, reason=error.reason) from error
 
-    async def _read(self, wanted: Lookup) -> Sequence[Object]:
-        if isinstance(wanted, ListLookup):
-            options = ListOptions(Selector(labels=wanted.labels))
-            page = await self._reader.list(wanted.kind.collection, wanted.namespace, options)
+    async def _read(self, lookup: Lookup) -> Sequence[Object]:
+        if isinstance(lookup, ListLookup):
+            options = ListOptions(Selector(labels=lookup.labels))
+            page = await self._reader.list(lookup.kind.collection, lookup.namespace, options)
             return [_decoded(body) for body in page.items]
-        one = await (self._referred(wanted) if isinstance(wanted, ReferenceLookup) else self._awaited(wanted))
-        return () if one is None else (one,)
+        obj = await (self._referred(lookup) if isinstance(lookup, ReferenceLookup) else self._awaited(lookup))
+        return () if obj is None else (obj,)
 
-    async def _awaited(self, wanted: ObjectLookup) -> Object | None:
-        """The object, once it is as it should be; after a while as it is."""
-        if not wanted.name:
+    async def _awaited(self, lookup: ObjectLookup) -> Object | None:
+        """The object once it has the expected state; after a while, its current state."""
+        if not lookup.name:
             return None
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience_s
         while True:
-            found = await self._one(wanted)
-            if wanted.until is None or (found is not None and wanted.until(found)) or loop.time() >= deadline:
-                return found
-            await asyncio.sleep(_LOOK_AGAIN_S)
+            obj = await self._get(lookup)
+            if lookup.until is None or (obj is not None and lookup.until(obj)) or loop.time() >= deadline:
+                return obj
+            await asyncio.sleep(_POLL_S)
 
-    async def _one(self, wanted: ObjectLookup) -> Object | None:
+    async def _get(self, lookup: ObjectLookup) -> Object | None:
         try:
-            return _decoded(await self._reader.get(wanted.kind.collection, wanted.namespace, wanted.name))
+            return _decoded(await self._reader.get(lookup.kind.collection, lookup.namespace, lookup.name))
         except NotFound:
             return None
 
-    async def _referred(self, wanted: ReferenceLookup) -> Object | None:
-        if not wanted.name:
+    async def _referred(self, lookup: ReferenceLookup) -> Object | None:
+        if not lookup.name:
             return None
         # these need Cluster API's kinds, which the start of the API does without
         from ironbell.contract.clusters.references import contracted_version, definition_name
 
-        name = definition_name(wanted.api_group, wanted.kind)
+        name = definition_name(lookup.api_group, lookup.kind)
         definition = _decoded(await self._reader.get(CUSTOM_RESOURCE_DEFINITION.collection, "", name))
         contracted = contracted_version(definition["metadata"].get("labels") or {})
         if contracted is None:
             raise NoContractError(f"CustomResourceDefinition {name} has no label that names a contract")
-        where = Collection(wanted.api_group, contracted[1], definition["spec"]["names"]["plural"], namespaced=True)
-        return _decoded(await self._reader.get(where, wanted.namespace, wanted.name))
+        where = Collection(lookup.api_group, contracted[1], definition["spec"]["names"]["plural"], namespaced=True)
+        return _decoded(await self._reader.get(where, lookup.namespace, lookup.name))
 
 
 def _may_pass(error: ApiError) -> bool:
-    """Whether the API server may answer the same read in a moment, as where a kind's storage is being set up anew."""
+    """Return whether the API server may answer the same read soon, for instance while a kind's storage is set up
+    again."""
     return error.retry is not Retry.NEVER and (error.code == _TOO_MANY_REQUESTS or error.code >= _INTERNAL_ERROR)
 
 
 def _decoded(body: bytes) -> Object:
-    found: Object = msgspec.json.decode(body)
-    return found
+    decoded: Object = msgspec.json.decode(body)
+    return decoded

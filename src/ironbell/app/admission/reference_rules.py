@@ -1,8 +1,7 @@
-"""What is said of a write whose object refers to other namespaces, or changes where a BMC's password may go.
+"""Rules for writes whose object refers to other namespaces, or changes the address that gets a BMC's password.
 
-The embedded API asks its authorizer, the webhook server asks for SubjectAccessReviews; the rules are the same. What an
-object referred to before is not checked again, so that objects which are there already keep working; their writer is
-warned.
+The embedded API queries its authorizer, the webhook server sends SubjectAccessReviews; the rules are the same. Existing
+references of an object are not checked again, so that existing objects keep working; their writer gets a warning.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ironbell.contract.crossing import KINDS, Access, Crossing, Object, crossing
 from ironbell.provisioner.bmc_address import rights_to_write
 
 Holds: TypeAlias = Callable[[Access], Awaitable[bool]]
-"""Whether the writer holds a right."""
+"""Returns whether the writer holds a right."""
 _MACHINES: Final = (MACHINE.group, MACHINE.plural)
 
 
@@ -38,12 +37,12 @@ class Write:
 
 
 def concerns(group: str, plural: str) -> bool:
-    """Whether writes of a kind are looked at."""
+    """Return whether writes of a kind are reviewed."""
     return (group, plural) in KINDS
 
 
 async def reviewed(write: Write, holds: Holds) -> AdmissionResponse:
-    """The verdict on a write.
+    """Review a write.
 
     Raises:
         ApiError: a right cannot be looked up.
@@ -55,10 +54,12 @@ async def reviewed(write: Write, holds: Holds) -> AdmissionResponse:
     new = crossings(write.group, write.plural, write.new, write.namespace)
     old = crossings(write.group, write.plural, write.old, write.namespace) if write.old is not None else []
     added, kept = split(new, old)
-    for one in added:
-        if not await _any(one.any_of, holds):
-            return AdmissionResponse(forbidden=f"{one.cause(write.user)}. {one.remedy(write.namespace)}")
-    return AdmissionResponse(warnings=[_warning(one, write.user) for one in kept if not await _any(one.any_of, holds)])
+    for crossing in added:
+        if not await _any(crossing.any_of, holds):
+            return AdmissionResponse(forbidden=f"{crossing.cause(write.user)}. {crossing.remedy(write.namespace)}")
+    return AdmissionResponse(
+        warnings=[_warning(crossing, write.user) for crossing in kept if not await _any(crossing.any_of, holds)]
+    )
 
 
 async def _addresses(write: Write, holds: Holds) -> str:
@@ -68,19 +69,19 @@ async def _addresses(write: Write, holds: Holds) -> str:
                 secret = rights[-1]
                 where = f"{secret.name} " if secret.name else ""
                 return (
-                    f'annotation {annotation} says where the password of this BMC goes, and user "{write.user}" may not'
-                    f' {secret.verb} secrets {where}in namespace "{secret.namespace}". Leave the annotation as it is,'
-                    " or ask somebody who may read the Secret to set it."
+                    f"annotation {annotation} determines which address gets the password of this BMC, and user "
+                    f'"{write.user}" may not {secret.verb} secrets {where}in namespace "{secret.namespace}". Leave the '
+                    "annotation unchanged, or have a user who may read the Secret set it."
                 )
     return ""
 
 
 async def _any(rights: Iterable[Access], holds: Holds) -> bool:
-    for one in rights:
-        if await holds(one):
+    for right in rights:
+        if await holds(right):
             return True
     return False
 
 
 def _warning(crossing: Crossing, user: str) -> str:
-    return f"{crossing.cause(user)}; it is accepted because it was set before. Setting it anew would be rejected."
+    return f"{crossing.cause(user)}; it is accepted because it was set before. Setting it again would be rejected."

@@ -97,9 +97,9 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
 
 
 def _failed(errors: Sequence[BaseException]) -> int:
-    why = "; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors))
-    _log.error("process failed", why=why)
-    report("failed", message=why)
+    message = "; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors))
+    _log.error("process failed", why=message)
+    report("failed", message=message)
     return 1
 
 

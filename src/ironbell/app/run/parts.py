@@ -90,9 +90,9 @@ async def _awaited(main: Callable[[], Awaitable[None]]) -> None:
 
 
 def _failed(errors: Sequence[BaseException], on_failed: Callable[[str], None]) -> int:
-    why = "; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors))
-    _log.error("process failed", why=why)
-    on_failed(why)
+    message = "; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors))
+    _log.error("process failed", why=message)
+    on_failed(message)
     return 1
 
 

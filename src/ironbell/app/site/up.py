@@ -2,7 +2,7 @@
 
 `core` (API and controllers) always; `lab` with a lab file; `boot` (DHCP, TFTP, HTTP boot, metadata) and `workflow` (the
 service that agents ask) with a lab, an interface or simulated servers; `simulation` (machines and clusters in memory)
-when it is asked for.
+if it is requested.
 Each is a child of its own, so that one which dies is started again without the others noticing. All state is in the
 data folder and the API: kill any of them, or all, and start again.
 """
@@ -48,13 +48,13 @@ _log = structlog.get_logger()
 
 CORE, LAB, SIMULATION = "core", "lab", "simulation"
 _SERVERS = {BOOT_PROCESS: BOOT_SERVERS, WORKFLOW_PROCESS: WORKFLOW_SERVERS}
-"""What the processes toward machines serve; each is the module of its name."""
+"""Servers of each process for machines; each is the module of its name."""
 UP = "up"
 PORT_FILE = "api-port"
 LAB_CONSOLES = ("tty0", "ttyS0,115200")
 """The lab's machines have one serial port, which is captured."""
 LAB_STOP_S = 40.0
-"""Machines let go of their disks, and their network is removed."""
+"""Machines release their disks, and their network is removed."""
 
 
 class UpError(IronbellError):
@@ -81,7 +81,7 @@ class Site:
     _has_announced: bool = False
     _lab: dict[str, Any] = field(default_factory=dict)
     _kubeconfig: Path = field(default_factory=Path)
-    _wire_wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    _wire_requested: asyncio.Event = field(default_factory=asyncio.Event)
     _fatal: asyncio.Future[str] | None = None
     _images: NodeImageFolder | None = None
     """The folder of images, if there is one."""
@@ -95,8 +95,8 @@ class Site:
         """
         create_folder(self.options)
         with locked(self.options.folder):
-            found = await asyncio.to_thread(self._prepare)
-            self.on_report(UP, {"event": "requested", "processes": sorted(self._requested), "warnings": found})
+            warnings_ = await asyncio.to_thread(self._prepare)
+            self.on_report(UP, {"event": "requested", "processes": sorted(self._requested), "warnings": warnings_})
             self._fatal = asyncio.get_running_loop().create_future()
             async with _tasks() as start_first:
                 start_first(Child(self._core(), self._reported).run(), CORE)
@@ -121,18 +121,18 @@ class Site:
             raise UpError(await self._fatal)
 
     async def _serve_machines(self) -> None:
-        """Run the processes toward machines, anew whenever the lab has a new network."""
+        """Run the processes for machines, and restart them whenever the lab has a new network."""
         await self._core_serves.wait()
         while True:
-            await self._wire_wanted.wait()
-            self._wire_wanted.clear()
+            await self._wire_requested.wait()
+            self._wire_requested.clear()
             async with _tasks() as start:
                 for name in _SERVERS:
                     start(Child(self._server(name), self._reported).run(), name)
-                await self._wire_wanted.wait()
+                await self._wire_requested.wait()
 
     async def _simulate(self) -> None:
-        """Run the simulation, once there is an API that it can be told of."""
+        """Run the simulation, once there is an API for it."""
         await self._core_serves.wait()
         options = self.options
         configuration = {
@@ -160,10 +160,10 @@ class Site:
             self._kubeconfig = Path(report["kubeconfig"])
             self._core_serves.set()
             if not self.options.lab:
-                self._wire_wanted.set()
+                self._wire_requested.set()
         elif name == LAB and event == "ready":
             self._lab = report
-            self._wire_wanted.set()
+            self._wire_requested.set()
         elif (name, event) != (CORE, "ready"):
             details = {key: value for key, value in report.items() if key != "event"}
             _log.info("process reports", sender=name, what=event, details=details)
@@ -179,8 +179,8 @@ class Site:
         """
         options = self.options
         simulates = options.simulate and not options.without
-        wanted = {LAB: options.lab, SIMULATION: simulates} | dict.fromkeys(_SERVERS, options.serves_machines)
-        return {CORE, *(name for name, is_wanted in wanted.items() if is_wanted)}
+        requested = {LAB: options.lab, SIMULATION: simulates} | dict.fromkeys(_SERVERS, options.serves_machines)
+        return {CORE, *(name for name, is_requested in requested.items() if is_requested)}
 
     def _give_up(self, message: str) -> None:
         if self._fatal is not None and not self._fatal.done():
@@ -199,8 +199,8 @@ class Site:
             _check_faults(Path(self.options.simulate_faults))
         if not self.options.serves_machines:
             return ()
-        found = warnings(self.options)
-        for warning in found:
+        warnings_ = warnings(self.options)
+        for warning in warnings_:
             _log.warning(warning)
         with open_service_folder(self._wire_folder, named_account(self.options.user)) as wire:
             self._images = publish_all(
@@ -209,7 +209,7 @@ class Site:
                 ipxe_dir=self.options.ipxe_dir,
                 node_images=self.options.node_images,
             )
-        return found
+        return warnings_
 
     def _published(self) -> dict[str, str]:
         osie = {"osie": self.options.osie_dir} if self.options.osie_dir else {}
@@ -264,9 +264,10 @@ class Site:
                 address=SIMULATION_ADDRESS if options.simulated_servers else "",
                 network_namespace=self._lab.get("network_namespace", ""),
                 advertise=options.advertise,
-                # simulated firmware knows what it would be told
+                # simulated firmware knows the boot files without DHCP
                 dhcp_mode="off" if options.simulated_servers else options.dhcp,
-                # nobody else is on the lab's network, and who was alone at the start need not ask at every restart
+                # nobody else is on the lab's network, and a probe at the first start need not be repeated at every
+                # restart
                 force=options.force or bool(options.lab) or BOOT_PROCESS in self._was_ready,
                 http_port=options.http_port,
                 metadata_port=options.metadata_port,
@@ -304,8 +305,8 @@ def create_folder(options: UpOptions) -> None:
 
 
 def _with_ports(options: UpOptions) -> UpOptions:
-    """The options with ports for HTTP and gRPC that are free now, where any will do: machines, and what installs them,
-    are told these ports by processes that do not bind them.
+    """The options with ports for HTTP and gRPC that are free now, if any will do: machines, and what installs them, get
+    these ports from processes that do not bind them.
 
     Raises:
         UpError: there is no free port.
@@ -314,14 +315,14 @@ def _with_ports(options: UpOptions) -> UpOptions:
         return options
     any_will_do = [name for name in ("http_port", "grpc_port") if not getattr(options, name)]
     try:
-        found = free_ports(SIMULATION_ADDRESS if options.simulated_servers else "", len(any_will_do))
+        free = free_ports(SIMULATION_ADDRESS if options.simulated_servers else "", len(any_will_do))
     except OSError as error:
         service = f"--{any_will_do[0].replace('_', '-')}"
         raise UpError(f"there is no free port: {os_problem(error)}; name one with {service}") from error
     health = options.workflow_http_port
     if health is None:
         health = (options.grpc_port + 1) % 65536 if options.grpc_port else 0
-    ports = dict(zip(any_will_do, found, strict=True))
+    ports = dict(zip(any_will_do, free, strict=True))
     return msgspec.structs.replace(options, **ports, workflow_http_port=health)
 
 

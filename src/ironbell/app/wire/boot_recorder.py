@@ -1,4 +1,4 @@
-"""Turns what machines were served into log lines and Events on their Hardware, and remembers the last step there.
+"""Turns boot progress of machines into log lines and Events on their Hardware, and records the last step there.
 
 The boot services call it from the event loop; nothing here waits. When an installed system reports that it is up,
 the moment is also kept as an annotation of the Hardware, since Events expire.
@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 WRITE_TIMEOUT_S = 10.0
 WRITE_PAUSE_S = 1.0
 FINAL_CODES = {400, 403, 404, 422}
-"""Answers that another try would get again."""
+"""Responses that another attempt would get again."""
 
 
 @dataclass
@@ -44,20 +44,20 @@ class BootRecorder:
     client: Client
     clock: Clock
     _changes: dict[tuple[str, str], dict[str, str | None]] = field(default_factory=dict)
-    """Annotations that are still to be stored, by namespace and name; None removes one."""
-    _noted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Annotations to store, by namespace and name; None removes one."""
+    _has_changes: asyncio.Event = field(default_factory=asyncio.Event)
     _repeats: Repeats = field(default_factory=Repeats)
 
     def __call__(self, event: BootEvent) -> None:
         self._log(event)
         self._emit(event.namespace, event.name, event.stage.value, event.message, warning=event.is_warning)
         if event.stage is BootStage.INSTALLED:
-            self._note(event, {INSTALLED_SYSTEM_UP: rfc3339(self.clock.now())})
+            self._record(event, {INSTALLED_SYSTEM_UP: rfc3339(self.clock.now())})
         elif event.failed:
-            self._note_failure(event)
+            self._record_failure(event)
         elif event.stage is BootStage.SCRIPT and (reported := self._reported(event)):
-            # the machine is on its way into the in-memory OS: what was installed is about to go
-            self._note(event, dict.fromkeys(reported))
+            # the machine boots the in-memory OS: the installed system is about to be replaced
+            self._record(event, dict.fromkeys(reported))
 
     def _log(self, event: BootEvent) -> None:
         hardware, stage = f"{event.namespace}/{event.name}", event.stage.value
@@ -67,71 +67,72 @@ class BootRecorder:
             log("boot", hardware=hardware, stage=stage, message=event.message, **more)
 
     def on_dhcp_reply(self, reply: Reply) -> None:
-        """A lease, or a netboot that was refused. Offers are only logged by the server."""
+        """Record a lease, or a rejected netboot. Offers are only logged by the server."""
         if not reply.hardware or reply.kind is not MessageType.ACK:
             return
         namespace, _, name = reply.hardware.partition("/")
         address = reply.packet.yiaddr
         if reply.refusal:
-            message = f"{address} leased; netboot refused: {reply.refusal}"
+            message = f"{address} leased; netboot rejected: {reply.refusal}"
             self(BootEvent(BootStage.REJECTED, namespace, name, message))
         else:
             extra = f", boot file {reply.boot_file}" if reply.boot_file else ""
             self(BootEvent(BootStage.LEASE, namespace, name, f"{address} leased{extra}"))
 
     def on_dhcp_problem(self, problem: Problem) -> None:
-        """Something that keeps Hardware from being served."""
+        """Report something that keeps Hardware from being served."""
         for hardware in problem.hardware:
             namespace, _, name = hardware.partition("/")
             self._emit(namespace, name, problem.reason, problem.message, warning=True)
 
     def on_tftp(self, address: str, path: str, size: int) -> None:
-        """A file went out over TFTP."""
-        found = self.directory.by_ip(address)
-        if isinstance(found, Match):
-            meta = found.hardware.metadata
+        """Record a file that was sent over TFTP."""
+        match = self.directory.by_ip(address)
+        if isinstance(match, Match):
+            meta = match.hardware.metadata
             name = path.rsplit("/", 1)[-1]
             self(BootEvent(BootStage.BINARY, meta.namespace, meta.name, f"{name} over TFTP ({size} bytes)"))
 
-    def _note(self, event: BootEvent, annotations: Mapping[str, str | None]) -> None:
+    def _record(self, event: BootEvent, annotations: Mapping[str, str | None]) -> None:
         self._changes.setdefault((event.namespace, event.name), {}).update(annotations)
-        self._noted.set()
+        self._has_changes.set()
 
-    def _note_failure(self, event: BootEvent) -> None:
-        """Keep the failure of a system that was never up. What fails at a later boot is no matter of its bootstrap."""
+    def _record_failure(self, event: BootEvent) -> None:
+        """Record the failure of a system that was never up. A failure at a later boot does not concern its
+        bootstrap."""
         known = self._known(event)
         if known.get(INSTALLED_SYSTEM_UP):
             return
         new = SystemFailure(rfc3339(self.clock.now()), event.failed, event.message, list(event.output))
         old = decoded(known.get(INSTALLED_SYSTEM_FAILED) or "")
-        self._note(event, {INSTALLED_SYSTEM_FAILED: encoded(old.merged(new) if old is not None else new)})
+        self._record(event, {INSTALLED_SYSTEM_FAILED: encoded(old.merged(new) if old is not None else new)})
 
     def _reported(self, event: BootEvent) -> list[str]:
-        """Which annotations about the installed system there are."""
+        """Names of the annotations about the installed system that are set."""
         known = self._known(event)
         return [name for name in (INSTALLED_SYSTEM_UP, INSTALLED_SYSTEM_FAILED) if known.get(name)]
 
     def _known(self, event: BootEvent) -> Mapping[str, str | None]:
-        """The annotations as they will be once everything is stored."""
-        found = self.directory.get(event.namespace, event.name)
-        stored = found.metadata.annotations if found is not None else {}
+        """The annotations after everything is stored."""
+        hardware = self.directory.get(event.namespace, event.name)
+        stored = hardware.metadata.annotations if hardware is not None else {}
         return {**stored, **self._changes.get((event.namespace, event.name), {})}
 
     async def run(self) -> None:
-        """Keep the annotations: the latest of each Hardware, tried until it is stored or can never be."""
+        """Store the annotations: the latest of each Hardware, until they are stored or never can be."""
         while True:
-            await self._noted.wait()
-            self._noted.clear()
+            await self._has_changes.wait()
+            self._has_changes.clear()
             for key, change in list(self._changes.items()):
                 annotations = dict(change)
                 if await self._store(key, annotations):
                     self._stored(key, annotations)
             if self._changes:
                 await asyncio.sleep(WRITE_PAUSE_S)
-                self._noted.set()
+                self._has_changes.set()
 
     def _stored(self, key: tuple[str, str], annotations: Mapping[str, str | None]) -> None:
-        """Forget what is stored, unless it has changed since."""
+        """Forget stored annotations, unless they have changed since."""
         left = {name: value for name, value in self._changes[key].items() if annotations.get(name, "") != value}
         if left:
             self._changes[key] = left
@@ -139,7 +140,7 @@ class BootRecorder:
             del self._changes[key]
 
     async def _store(self, key: tuple[str, str], annotations: Mapping[str, str | None]) -> bool:
-        """Whether the annotations need no further try."""
+        """Return whether the annotations need no further attempt."""
         body = {"metadata": {"annotations": annotations}}
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):

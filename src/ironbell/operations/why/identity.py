@@ -58,7 +58,7 @@ def _of_workflow(obj: Object) -> tuple[str, ...]:
 
 class _Rejection(msgspec.Struct, frozen=True):
     time: str = ""
-    why: str = ""
+    reason: str = msgspec.field(name="why", default="")
 
 
 def _rejection_message(obj: Object) -> str:
@@ -67,6 +67,6 @@ def _rejection_message(obj: Object) -> str:
         rejection = msgspec.json.decode(text, type=_Rejection) if text else _Rejection()
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
-    if not rejection.why:
+    if not rejection.reason:
         return ""
-    return f"A request of an agent for its actions was rejected at {rejection.time}: {rejection.why}."
+    return f"A request of an agent for its actions was rejected at {rejection.time}: {rejection.reason}."

@@ -195,7 +195,7 @@ def test_strangers_of_the_same_name_are_named_unless_they_are_shared_and_the_sam
     assert not list(checks.strangers(found, {same.key: same}, "p"))
     assert "is already on the target" in next(checks.strangers(found, {other.key: other}, "p"))
     theirs = cluster("one", labels={"ironbell.dev/pivot": "another"})
-    assert "is no copy of this pivot" in next(checks.strangers(found, {theirs.key: theirs}, "p"))
+    assert "is not a copy of this pivot" in next(checks.strangers(found, {theirs.key: theirs}, "p"))
     ours = cluster("one", labels={"ironbell.dev/pivot": "p"})
     assert not list(checks.strangers(found, {ours.key: ours}, "p"))
 
