@@ -39,7 +39,7 @@ METRIC_SECTIONS = (
     (
         "Servers toward machines",
         "`boot`; those of the workflow service (`ironbell_workflow_`, `grpc_`) `workflow`",
-        ("services", "app.wire.http_problems"),
+        ("services", "app.wire.http"),
     ),
     ("Webhooks", "`ironbell run tink-controller`", ("app.admission.server",)),
     ("BMCs", "`core`", ("bmc", "controllers.rufio")),

@@ -206,8 +206,8 @@ def _servers(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _become_servers(servers: tuple[str, ...], given: dict[str, Any], controllers: tuple[str, ...]) -> NoReturn:
     """Continue as the process that serves machines, or that supervises such processes."""
-    from ironbell.app.run.servers_config import ServersConfig
     from ironbell.app.run.split import after, become_servers, become_supervisor, split
+    from ironbell.app.wire.config import ServersConfig
 
     published = dict(named_folder(text) for text in given["artefacts"])
     if given["osie_dir"]:

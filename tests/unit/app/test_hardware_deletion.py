@@ -18,7 +18,7 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.compiled import plain_shape
 from ironbell.apiserver.warnings import collecting
 from ironbell.app.admission import server as webhooks
-from ironbell.app.admission.holds import protect_held_servers
+from ironbell.app.admission.embedded import protect_held_servers
 from ironbell.app.admission.reviews import hardware_deletion_review
 from ironbell.app.admission.warnings import warn_of_tinkerbell
 from ironbell.app.install.options import InstallOptions

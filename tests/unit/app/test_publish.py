@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app.site.publish import PublishError, publish
+from ironbell.app.site.service_folder import PublishError, publish
 from ironbell.base.ownfolder import OwnFolder
 
 

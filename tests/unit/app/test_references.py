@@ -16,8 +16,8 @@ from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.compiled import plain_shape
 from ironbell.apiserver.warnings import collecting
+from ironbell.app.admission.embedded import check_references
 from ironbell.app.admission.reference_webhook import REFERENCES_PATH, REVIEWS, reference_handler
-from ironbell.app.admission.references import check_references
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.webhooks import webhooks
 from ironbell.app.site.controllers import grant_controllers, identity

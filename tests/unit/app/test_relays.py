@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address
 
-from ironbell.app.wire.relays import MAX_RELAYS, Relays
+from ironbell.app.wire.boot_servers import MAX_RELAYS, Relays
 from ironbell.codec.dhcp import MessageType, Packet
 from ironbell.services.dhcp.answers import Reply
 

@@ -67,7 +67,7 @@ def test_what_a_killed_one_left_goes_and_a_running_one_stays(parent: Path) -> No
     die_in_a_folder(parent)
     (left,) = parent.iterdir()
     with own_folder(said.append, parent=parent) as running:
-        assert said == [f"removing the folder of an earlier demonstration:  {left}"]
+        assert said == [f"removing the folder of an earlier demonstration: {left}"]
         with own_folder(said.append, parent=parent) as second:
             assert {running, second} == set(parent.iterdir())
     assert len(said) == 1

@@ -66,7 +66,7 @@ def test_a_lease_is_for_the_firmware_until_the_kernel_is_loaded() -> None:
     assert next_step("DHCPLeased", "the address") == "starts the in-memory OS"
     next_step(BootStage.DISK.value, "exit")
     assert next_step("DHCPLeased", "the address of the installed system") == "loads its boot file"
-    assert next_step(BootStage.REFUSED.value, "netboot is not allowed") == ""
+    assert next_step(BootStage.REJECTED.value, "netboot is not allowed") == ""
     assert power("off") == "off"
 
 

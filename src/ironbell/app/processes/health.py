@@ -13,10 +13,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from ironbell.api.client import ApiError
-from ironbell.app.processes.exposition import healthy, metrics
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ports import HEALTH_PORT
@@ -106,3 +107,36 @@ async def serving_health(address: str, checks: Mapping[str, Check]) -> AsyncIter
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+async def healthy(_request: web.Request) -> web.Response:
+    """Respond while the event loop runs."""
+    return web.Response(text="ok")
+
+
+async def metrics(_request: web.Request) -> web.Response:
+    """Respond with all metrics, in Prometheus' text format."""
+    body = await asyncio.to_thread(generate_latest)
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+@dataclass
+class HealthCheck:
+    """Answers `/healthcheck` for one process."""
+
+    revision: str
+    """Reported as git revision, as upstream's programs do; ours is a version."""
+    clock: Clock
+    _started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock.monotonic()
+
+    async def answer(self, _request: web.Request) -> web.Response:
+        """Respond with the uptime as text, like upstream; asyncio's tasks are reported as its goroutines."""
+        document = {
+            "git_rev": self.revision,
+            "uptime_seconds": f"{self.clock.monotonic() - self._started:.2f}",
+            "goroutines": len(asyncio.all_tasks()),
+        }
+        return web.Response(body=msgspec.json.encode(document), content_type="application/json")

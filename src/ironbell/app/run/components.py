@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from ironbell.api.client import Api
 from ironbell.app.components import Component
-from ironbell.app.processes.stop import stop_requested
+from ironbell.app.processes.child import stop_requested
 from ironbell.app.run.controllers import create_controllers
 from ironbell.app.run.options import RunOptions
 from ironbell.app.run.parts import Part, run_process, serve_parts

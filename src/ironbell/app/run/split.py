@@ -15,10 +15,9 @@ from typing import NoReturn
 import msgspec
 
 from ironbell.app.processes.health import read_address
-from ironbell.app.run.servers_config import ServersConfig
 from ironbell.app.run.supervisor import MODULE as SUPERVISOR_MODULE
 from ironbell.app.run.supervisor import SupervisorConfig
-from ironbell.app.wire.config import BOOT_PROCESS, BOOT_SERVERS, WORKFLOW_PROCESS, WORKFLOW_SERVERS
+from ironbell.app.wire.config import BOOT_PROCESS, BOOT_SERVERS, WORKFLOW_PROCESS, WORKFLOW_SERVERS, ServersConfig
 from ironbell.base.ports import free_ports
 
 _SERVERS_MODULE = "ironbell.app.run.wire"

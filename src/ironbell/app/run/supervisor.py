@@ -15,10 +15,9 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from ironbell.app.processes.child import read_configuration
+from ironbell.app.processes.child import read_configuration, stop_requested
 from ironbell.app.processes.children import Child, ChildSpec, Report
 from ironbell.app.processes.logs import configure_logging
-from ironbell.app.processes.stop import stop_requested
 from ironbell.base.errors import IronbellError, Retry
 
 _log = structlog.get_logger()

@@ -20,15 +20,13 @@ from typing import cast
 import structlog
 
 from ironbell.api.client import Api
-from ironbell.app.processes.child import read_configuration, report
+from ironbell.app.processes.child import read_configuration, report, stop_requested
 from ironbell.app.processes.logs import configure_logging
 from ironbell.app.processes.privileges import end_with_parent, named_account
-from ironbell.app.processes.stop import stop_requested
 from ironbell.app.run.parts import find_connection, run_process, serve_parts
-from ironbell.app.run.servers_config import ServersConfig
 from ironbell.app.site.node_images import NodeImageFolder
 from ironbell.app.site.service_folder import open_service_folder, publish_all
-from ironbell.app.wire.config import BOOT_SERVERS, TINK_SERVER, WireConfig
+from ironbell.app.wire.config import BOOT_SERVERS, TINK_SERVER, ServersConfig, WireConfig
 from ironbell.app.wire.servers import Serve, become_ordinary, bound_or_adopted
 from ironbell.app.wire.sockets import WireSockets
 from ironbell.base.errors import IronbellError

@@ -29,8 +29,7 @@ from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.retention import Retention
 from ironbell.app import roles
 from ironbell.app.admission.definitions import ClusterKinds
-from ironbell.app.admission.holds import protect_held_servers
-from ironbell.app.admission.references import check_references
+from ironbell.app.admission.embedded import check_references, protect_held_servers
 from ironbell.app.admission.warnings import warn_of_tinkerbell
 from ironbell.app.processes.child import read_configuration, report, run_child
 from ironbell.app.site.core_config import CoreConfig

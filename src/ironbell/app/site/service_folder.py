@@ -14,13 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import structlog
 
 from ironbell.app.processes.privileges import Account
 from ironbell.app.site.data_folder import DATABASE
 from ironbell.app.site.node_images import NodeImageFolder
-from ironbell.app.site.publish import publish
 from ironbell.app.wire.config import (
     API_SOCKET,
     ARTEFACTS_FOLDER,
@@ -139,3 +139,51 @@ def publish_all(
         with folder.sub(IPXE_FOLDER) as ipxe:
             publish(Path(ipxe_dir), ipxe)
     return images
+
+
+_Tree: TypeAlias = "dict[str, Path | _Tree]"
+"""Files and folders by name."""
+
+
+class PublishError(IronbellError):
+    """A folder cannot be published."""
+
+    reason = "CannotPublish"
+    retry = Retry.NEVER
+
+
+def publish(source: Path, target: OwnFolder) -> int:
+    """Make `target` contain the same files as `source` (a folder, or one file), and return their number.
+
+    Raises:
+        PublishError: the source does not exist or cannot be read.
+    """
+    if not source.exists():
+        raise PublishError(f"{source} does not exist and cannot be served")
+    files = [source] if source.is_file() else [path for path in sorted(source.rglob("*")) if path.is_file()]
+    root = source.parent if source.is_file() else source
+    tree: _Tree = {}
+    for file in files:
+        branch = tree
+        for part in file.relative_to(root).parts[:-1]:
+            below = branch.setdefault(part, {})
+            assert isinstance(below, dict)  # noqa: S101 - a name is a file's or a folder's
+            branch = below
+        branch[file.name] = file
+    try:
+        _place(tree, target)
+    except OSError as error:
+        raise PublishError(f"cannot publish {source}: {error}") from error
+    return len(files)
+
+
+def _place(tree: _Tree, target: OwnFolder) -> None:
+    for name, content in tree.items():
+        if isinstance(content, Path):
+            target.place(content, name)
+        else:
+            with target.sub(name) as folder:
+                _place(content, folder)
+    for name in target.names():
+        if name not in tree:
+            target.remove(name)

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Final
 
 from aiohttp import web
 
@@ -21,12 +22,11 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.app.wire.boot_recorder import BootRecorder
 from ironbell.app.wire.config import ARTEFACTS_FOLDER, IPXE_FOLDER, SMEE, TOOTLES, WireConfig
-from ironbell.app.wire.forwarded import forwarding
-from ironbell.app.wire.http import health_routes, healthcheck_route, running
-from ironbell.app.wire.relays import Relays
+from ironbell.app.wire.http import forwarding, health_routes, healthcheck_route, running
 from ironbell.app.wire.sockets import WireSockets
 from ironbell.base.clock import Clock, SteadyClock
 from ironbell.base.randomness import SystemRandomness
+from ironbell.codec.dhcp.packet import ZERO
 from ironbell.contract.servers.boot_token import Identity
 from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.contract.servers.identity import networks
@@ -43,6 +43,27 @@ from ironbell.services.dhcp.settings import DhcpSettings, Mode
 from ironbell.services.metadata.http import MetadataHttp
 from ironbell.services.tftp.server import TftpServer
 from ironbell.services.workflow.index import WorkflowTable
+
+MAX_RELAYS: Final = 256
+
+
+@dataclass
+class Relays:
+    """Addresses of DHCP relays since the start: many machines behind one may request boot files as one address.
+
+    An address counts as a relay once a known machine was answered through it. That can be faked; it only allows more
+    transfers at a time.
+    """
+
+    _addresses: dict[str, None] = field(default_factory=dict)
+
+    def __contains__(self, address: object) -> bool:
+        return address in self._addresses
+
+    def record(self, reply: Reply) -> None:
+        """Record the relay of a response to a machine."""
+        if reply.hardware and reply.packet.giaddr != ZERO and len(self._addresses) < MAX_RELAYS:
+            self._addresses[str(reply.packet.giaddr)] = None
 
 
 @dataclass(frozen=True)

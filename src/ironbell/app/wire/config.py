@@ -96,3 +96,20 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
             consoles=self.consoles,
             extra_kernel_arguments=self.extra_kernel_arguments,
         )
+
+
+class ServersConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The servers of one process, and their API."""
+
+    name: str
+    wire: WireConfig
+    kubeconfig: str = ""
+    context: str = ""
+    health_address: str = ""
+    grace_s: float = 20.0
+    published: dict[str, str] = {}
+    """Folders of artefacts by name."""
+    ipxe_dir: str = ""
+    node_images: str = ""
+    is_supervised: bool = False
+    """Whether a supervisor reads reports, keeps sockets, and stops this process when it stops."""
