@@ -105,7 +105,7 @@ COMPONENTS = (
     ),
     Component(
         TINK_SERVER,
-        "The workflow service that agents ask for actions, over gRPC.",
+        "The workflow service, which serves actions to agents over gRPC.",
         Role.SERVER,
         permissions=_workflow_permissions,
     ),

@@ -61,7 +61,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, old: int) -> N
     folder = tmp_path / "etc"
     (folder / "systemd").mkdir(parents=True)
     folder.chmod(old)
-    with pytest.raises(DataFolderError, match=rf"holds folders that are not a site's; .* run `chmod 700 {folder}`"):
+    with pytest.raises(DataFolderError, match=rf"do not belong to a site; .* run `chmod 700 {folder}`"):
         prepare_data_folder(folder)
     assert mode(folder) == old
 

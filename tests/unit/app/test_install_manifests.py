@@ -98,7 +98,7 @@ def test_servers_below_up_may_do_what_they_may_on_a_cluster(role: Role, words: t
 def test_a_word_means_a_component_by_its_newer_or_older_name_or_a_group() -> None:
     assert [component.name for component in components_named(["hegel", "boots", "smee"])] == ["smee", "tootles"]
     assert components_named(["controllers", "wire"]) == COMPONENTS
-    with pytest.raises(UnknownComponentError, match="known are: tink-controller"):
+    with pytest.raises(UnknownComponentError, match="known components: tink-controller"):
         members("ironic")
 
 

@@ -92,7 +92,7 @@ def test_a_file_that_is_being_written_is_not_served(folder: NodeImageFolder, has
 
 @pytest.mark.parametrize(
     ("sum_", "why"),
-    [(None, f"there is no {NAME}.sha256 beside it"), ("x", f"{NAME}.sha256 does not begin with a SHA-256 digest")],
+    [(None, f"{NAME}.sha256 is missing beside it"), ("x", f"{NAME}.sha256 does not begin with a SHA-256 digest")],
 )
 def test_a_file_without_a_check_sum_is_not_served(folder: NodeImageFolder, sum_: str | None, why: str) -> None:
     write(folder.source, b"image")
@@ -158,7 +158,7 @@ def test_what_was_readable_at_the_start_stays_published_without_the_right_to_rea
     def refused(path: Path) -> NodeImage:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    monkeypatch.setattr("ironbell.app.site.node_images._verdict", refused)
+    monkeypatch.setattr("ironbell.app.site.node_images._image_or_reason", refused)
     assert folder.refresh() == found == index(folder)
     other = file_name("v1.37.0")
     write(folder.source, b"another", name=other)

@@ -131,7 +131,7 @@ def test_accounts_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("0", "1234:0", "root"):
         with pytest.raises(PrivilegeError, match="do not run as root"):
             named_account(name)
-    with pytest.raises(PrivilegeError, match='has no account "someone-else"; give one that it has, or a number'):
+    with pytest.raises(PrivilegeError, match='has no account "someone-else"; use an existing one, or a number'):
         named_account("someone-else")
     with pytest.raises(PrivilegeError, match="the largest id is"):
         named_account("4294967295")

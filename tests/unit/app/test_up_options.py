@@ -28,7 +28,7 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     options = read_options(file, {"lab": "~/lab.yaml"})
     assert (str(options.folder), options.osie_dir, options.lab) == ("/home/x/site", "/home/x/osie", "/home/x/lab.yaml")
     assert options.artefacts == {"images": "/home/x/images"}
-    with pytest.raises(OptionsError, match="~nobody-of-that-name/site: there is no such home folder"):
+    with pytest.raises(OptionsError, match="~nobody-of-that-name/site: this home folder does not exist"):
         read_options(None, {"data_dir": "~nobody-of-that-name/site"})
 
 

@@ -132,8 +132,8 @@ def _unchanged_fields(fields: _Fields, allowed: Sequence[FieldPath], new: str, o
             yield from _unchanged_fields(schema["properties"], inside, a, b)
         elif "items" in schema:
             items = [path[1:] for path in inside]
-            yield f"has({a}) == has({b}) && (!has({a}) || {_protected(schema, items, a, 0)} == "
-            f"{_protected(schema, items, b, 0)})"
+            old_items, new_items = (_protected(schema, items, path, 0) for path in (b, a))
+            yield f"has({a}) == has({b}) && (!has({a}) || {new_items} == {old_items})"
         else:
             yield from _unchanged_keys([path[0] for path in inside], a, b)
 
