@@ -86,7 +86,7 @@ async def cables_of_two_machines_are_swapped(seen: Installation, machine: CaptMa
     await annotate(machine, machine_uuid=OTHER_UUID)
     of = seen.site.lab.machine(NODE)
     await machine.apply(*erase("swapped-macs", of.mac, boots=True))
-    refused = f"this machine's UUID is {of.uuid}, the Hardware names {OTHER_UUID}: refused"
+    refused = f"this machine's UUID is {of.uuid}, the Hardware names {OTHER_UUID}: rejected"
     await seen.until(lambda: refused in seen.message("swapped-macs"), within_s=BOOT_S, what="refusal")
     assert seen.state("swapped-macs") == "FAILED"
     await annotate(machine, machine_uuid=of.uuid)
@@ -131,7 +131,7 @@ async def disks_are_swapped(seen: Installation, machine: CaptMachine) -> None:
     annotations = {"ironbell.dev/install-attempts": "2"}
     await machine.apply(*documents(image, "#cloud-config\n", machine=spec, annotations=annotations))
     refused = (
-        f"the serial number of /dev/vda is {seen.serials[0]}, the Hardware names {seen.serials[1].lower()}: refused"
+        f"the serial number of /dev/vda is {seen.serials[0]}, the Hardware names {seen.serials[1].lower()}: rejected"
     )
     await machine.until(lambda: machine.reason == "InstallationFailed", within_s=REFUSE_S, what="failure")
     assert any("attempt 1 of 2 failed" in text and refused in text for text in machine.said), machine.said
@@ -156,6 +156,6 @@ async def given_back_it_is_held(seen: Installation, machine: CaptMachine) -> Non
     annotations = hardware["metadata"]["annotations"]
     certificate = json.loads(annotations["ironbell.dev/wiped"])
     assert not certificate["wiped"]
-    assert "refused" in annotations["ironbell.dev/hold"]
+    assert "rejected" in annotations["ironbell.dev/hold"]
     assert "ironbell.dev/claimed-by" not in annotations
     assert read_state(seen.site.data_dir).machine(NODE).power == "Off"

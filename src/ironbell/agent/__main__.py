@@ -1,7 +1,7 @@
 """`python -m ironbell.agent`: the agent as the in-memory OS starts it.
 
-Status 1 is a setting that is missing or wrong; otherwise it runs until it is stopped. Everything it says goes to
-standard output, a line each, for a serial console.
+Status 1 means that a setting is missing or wrong; otherwise it runs until it is stopped. Its messages go to standard
+output, a line each, for a serial console.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ironbell.agent import power
 from ironbell.agent.inventory import Inventory
 from ironbell.agent.logship import LogShipper
 from ironbell.agent.loop import Agent
-from ironbell.agent.notes import Power
+from ironbell.agent.messages import Power
 from ironbell.agent.rpc import Client
 from ironbell.agent.settings import Settings, SettingsError, read_boot_id, read_cmdline, resolve
 from ironbell.base.clock import SystemClock
@@ -31,9 +31,9 @@ _DRAIN_S = 2.0
 
 
 class Console:
-    """Lines on the machine's console, with the seconds since boot: the wall clock may not be set yet.
+    """Prints lines on the machine's console, with the seconds since boot: the wall clock may not be set yet.
 
-    A serial line is slow: lines are written by a thread, and what does not fit into its queue is counted instead.
+    A serial line is slow: lines are written by a thread, and lines that do not fit into its queue are only counted.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Console:
             self._lines.task_done()
 
     def drain(self, limit_s: float) -> None:
-        """Wait for what is still to be written, at most so long."""
+        """Wait until the queue is written, at most for the limit."""
         deadline = time.monotonic() + limit_s
         while self._lines.unfinished_tasks and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
 
 
 def start(arguments: list[str], console: Console) -> int:
-    """Read the settings and run until stopped; the exit status."""
+    """Read the settings and run until stopped; return the exit status."""
     cmdline = read_cmdline()
     try:
         settings = resolve(arguments, environment=os.environ, cmdline=cmdline, boot_id=read_boot_id(os.environ))
@@ -86,12 +86,12 @@ def start(arguments: list[str], console: Console) -> int:
         return 1
     may_switch = power.permitted(cmdline, os.environ)
 
-    def switch(how: Power) -> None:
+    def switch(mode: Power) -> None:
         if not may_switch:
-            raise power.PowerRefusedError(
+            raise power.PowerRejectedError(
                 f"this machine was not booted for the agent; {power.POWER_VARIABLE}=real permits"
             )
-        power.switch(how)
+        power.switch(mode)
 
     try:
         asyncio.run(serve(settings, switch, console, raises_links=may_switch))
@@ -103,10 +103,10 @@ def start(arguments: list[str], console: Console) -> int:
 async def serve(
     settings: Settings, switch: power.Switch, console: Callable[[str], None], *, raises_links: bool = False
 ) -> None:
-    """The agent and its log shipper, until SIGTERM.
+    """Run the agent and its log shipper, until SIGTERM.
 
     Args:
-        raises_links: whether network interfaces that are down may be brought up, to hear who is at their other end.
+        raises_links: whether network interfaces that are down may be brought up, to detect their neighbours.
     """
     console(f"agent {settings.agent_id} asks {settings.host}:{settings.port}")
     inventory = Inventory(detects=settings.detects_attributes)

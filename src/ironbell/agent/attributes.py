@@ -1,7 +1,7 @@
-"""What this machine is made of, for the server's inventory: processors, memory, disks, network, PCI, firmware.
+"""The parts of this machine, for the server's inventory: processors, memory, disks, network, PCI, firmware.
 
-Read from `/proc` and `/sys`. Whatever cannot be read is left out; nothing here can fail. What upstream's agent does
-not tell (exact sizes, drivers, the UUID, neighbours by LLDP) is in fields that its server ignores.
+Read from `/proc` and `/sys`. A value that cannot be read is left out; nothing here can fail. Values that upstream's
+agent does not report (exact sizes, drivers, the UUID, neighbours by LLDP) are in fields that its server ignores.
 
 Source: tinkerbell/tinkerbell: tink/agent/internal/attribute (names and forms of the values); Linux: sysfs ABI.
 """
@@ -58,7 +58,7 @@ def detect(
     heard: Heard | None = None,
     heard_all: bool = False,
 ) -> workflow_pb2.AgentAttributes:
-    """Everything that can be found out; `heard_all` says that nobody else is going to be heard."""
+    """All attributes of the machine; `heard_all` means that no more neighbours will be detected."""
     dmi = sys / "class" / "dmi" / "id"
     return workflow_pb2.AgentAttributes(
         cpu=_cpu(proc),
@@ -92,7 +92,7 @@ def detect(
 
 
 def _cpu(proc: Path) -> workflow_pb2.CPU:
-    """Processors by physical id; systems that name none have one."""
+    """Processors by physical id; a system that names no ids has one."""
     packages: dict[int, dict[str, str]] = {}
     threads: dict[int, int] = {}
     cores: dict[int, set[str]] = {}
@@ -116,7 +116,7 @@ def _cpu(proc: Path) -> workflow_pb2.CPU:
         for package, fields in sorted(packages.items())
     ]
     return workflow_pb2.CPU(
-        total_cores=sum(len(found) for found in cores.values()),
+        total_cores=sum(len(ids) for ids in cores.values()),
         total_threads=sum(threads.values()),
         processors=processors,
     )
@@ -139,14 +139,14 @@ def _memory(sys: Path, proc: Path) -> workflow_pb2.Memory:
 
 
 def _blocks(sys: Path) -> list[workflow_pb2.Block]:
-    found = []
+    entries = []
     for path in _children(sys / "block"):
         controller = next((name for pattern, name in _CONTROLLERS if pattern.fullmatch(path.name)), "")
         if not controller:
             continue
         rotational = read_text(path / "queue" / "rotational") == "1"
         size = 512 * _number(path / "size")
-        found.append(
+        entries.append(
             workflow_pb2.Block(
                 name=path.name,
                 controller_type=controller,
@@ -160,27 +160,27 @@ def _blocks(sys: Path) -> list[workflow_pb2.Block]:
                 serial_number=machine.disk_serial(path.name, sys),
             )
         )
-    return found
+    return entries
 
 
 def _networks(sys: Path, heard: Heard) -> list[workflow_pb2.Network]:
-    found = []
+    entries = []
     for path in _children(sys / "class" / "net"):
         mac = read_text(path / "address")
         if path.name == "lo" or not mac:
             continue
         speed = read_text(path / "speed")
         known = speed.isdecimal() and int(speed) > 0
-        found.append(
+        entries.append(
             workflow_pb2.Network(
                 name=path.name,
                 mac=mac,
                 speed=f"{speed}Mb/s" if known else "",
                 driver=_driver(path / "device"),
-                lldp_neighbours=[_neighbour(one) for one in heard.get(path.name, ())],
+                lldp_neighbours=[_neighbour(neighbour) for neighbour in heard.get(path.name, ())],
             )
         )
-    return found
+    return entries
 
 
 def _neighbour(heard: Neighbour) -> workflow_pb2.LldpNeighbour:

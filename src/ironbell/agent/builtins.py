@@ -1,7 +1,7 @@
-"""Which built-in action an image name means.
+"""Resolves an image name to a built-in action.
 
-What upstream's wrapper `waitdaemon` names is run at once as far as it can fail, and what cannot be undone (reboot,
-kexec) waits for the server's acknowledgement.
+An action in upstream's wrapper `waitdaemon` is run at once as far as it can fail; the part that cannot be undone
+(reboot, kexec) waits for the server's acknowledgement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WRAPPER_WAIT_S = "10"
 
 
 class UnknownActionError(IronbellError):
-    """No built-in action has this name."""
+    """The image names no built-in action."""
 
     reason = "UnknownAction"
     retry = Retry.NEVER
@@ -37,15 +37,15 @@ def resolve(image: str, *, command: Sequence[str], environment: Mapping[str, str
     """The built-in action for an image.
 
     Raises:
-        UnknownActionError: there is none; the message names those that exist.
+        UnknownActionError: no action has the name; the message lists the actions.
     """
-    found = builtin_name(image, command=command, environment=environment, known=MODULES)
+    name = builtin_name(image, command=command, environment=environment, known=MODULES)
     is_wrapper, wrapped = image_name(image) == WRAPPER, environment.get("IMAGE", "")
-    if found is not None:
+    if name is not None:
         wait = {"WAIT_SECONDS": environment.get("WAIT_SECONDS") or WRAPPER_WAIT_S}
-        return Builtin(found, wait if is_wrapper else {})
+        return Builtin(name, wait if is_wrapper else {})
     if not is_wrapper:
-        raise UnknownActionError(f"image {image!r} is none of the built-in actions: {', '.join(known())}")
+        raise UnknownActionError(f"image {image!r} is not one of the built-in actions: {', '.join(known())}")
     if not wrapped:
         raise UnknownActionError(f"{WRAPPER} needs the variable IMAGE: the action to run after success is reported")
     raise UnknownActionError(f"{WRAPPER} cannot start image {wrapped!r}: the built-in actions are {', '.join(known())}")

@@ -1,8 +1,8 @@
 """Run one action as a process of its own.
 
-The process leads a group; a time limit, a cancelled agent and the action's own end all take the whole group along.
-Output is passed on line by line, notes come on a pipe. The action's variables travel in a memory file instead of the
-process's environment: they may be larger than the kernel allows there, and nobody sees secrets in a process list.
+The process leads a group; a time limit, a cancelled agent and the action's own end all end the whole group. Output is
+passed on line by line, messages come on a pipe. The action's variables travel in a memory file instead of the process's
+environment: they may be larger than the kernel allows there, and secrets do not appear in a process list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from enum import Enum
 
 import msgspec
 
-from ironbell.agent import builtins, notes
+from ironbell.agent import builtins, messages
 from ironbell.agent.actions.context import ALLOW_FILE_DISKS, ENVIRONMENT_FD_VARIABLE
 
 _MAX_LINE = 4096
@@ -30,7 +30,7 @@ _CHUNK = 1 << 16
 
 
 class Ending(Enum):
-    """How an action ended, in the service's words."""
+    """The end of an action, as the service names it."""
 
     SUCCESS = "SUCCESS"
     FAILED = "FAILED"
@@ -39,17 +39,17 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an action."""
+    """The result of an action."""
 
     ending: Ending
     message: str
     exit_code: int | None = None
-    after: notes.AfterNote | None = None
+    after: messages.AfterMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to run. A limit of None, 0 or less is no limit."""
+    """An action to run. A limit of None, 0 or less means no limit."""
 
     image: str
     command: Sequence[str] = ()
@@ -59,14 +59,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who hears what the action says. `line` gets whether it was standard error, and the text."""
+    """Receiver of an action's output. `line` gets whether it was standard error, and the text."""
 
     line: Callable[[bool, str], None]
-    progress: Callable[[notes.ProgressNote], None]
+    progress: Callable[[messages.ProgressMessage], None]
 
 
 class LineSplitter:
-    """Bytes to lines: ends are newline or carriage return, overlong lines are cut, bad UTF-8 is replaced."""
+    """Splits bytes into lines: ends are newline or carriage return, overlong lines are cut, bad UTF-8 is replaced."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -89,46 +89,46 @@ def _pieces(line: str) -> list[str]:
     return [line[start : start + _MAX_LINE] for start in range(0, len(line), _MAX_LINE)]
 
 
-class _Heard:
-    """What is kept of the output to say why an action failed."""
+class _Output:
+    """The parts of the output that explain why an action failed."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self.failure = ""
         self.results: list[str] = []
         self.last_line = ""
-        self.after: notes.AfterNote | None = None
+        self.after: messages.AfterMessage | None = None
 
     def line(self, is_error: bool, text: str) -> None:
         self.last_line = text
         self._listener.line(is_error, text)
 
-    def note(self, note: notes.Note) -> None:
-        match note:
-            case notes.ProgressNote():
-                self._listener.progress(note)
-            case notes.FailureNote():
-                self.failure = note.message
-            case notes.ResultNote():
-                self.results.append(note.message)
-            case notes.AfterNote():
-                self.after = note
+    def receive(self, message: messages.Message) -> None:
+        match message:
+            case messages.ProgressMessage():
+                self._listener.progress(message)
+            case messages.FailureMessage():
+                self.failure = message.message
+            case messages.ResultMessage():
+                self.results.append(message.message)
+            case messages.AfterMessage():
+                self.after = message
 
 
 async def execute(job: Job, listener: Listener) -> Outcome:
-    """Run an action to its end. Cancellation kills it."""
+    """Run an action until it ends. Cancellation kills it."""
     environment = dict(job.environment or {})
     try:
         builtin = builtins.resolve(job.image, command=job.command, environment=environment)
     except builtins.UnknownActionError as error:
         return Outcome(Ending.FAILED, error.message)
-    # What permits a file in place of a disk comes from whoever runs the agent, never from a template.
+    # Only the agent's own environment may permit a file in place of a disk, never a template.
     environment.pop(ALLOW_FILE_DISKS, None)
     environment.update(builtin.environment)
-    heard = _Heard(listener)
+    record = _Output(listener)
     limit_s = job.limit_s if job.limit_s and job.limit_s > 0 else None
     try:
-        async with _process([builtin.name, *job.command], environment, heard) as process:
+        async with _process([builtin.name, *job.command], environment, record) as process:
             try:
                 async with asyncio.timeout(limit_s):
                     status = await process.wait()
@@ -136,29 +136,29 @@ async def execute(job: Job, listener: Listener) -> Outcome:
                 return Outcome(Ending.TIMEOUT, f"the action did not end within its timeout of {limit_s:g} s")
     except (OSError, ValueError) as error:
         return Outcome(Ending.FAILED, f"{builtin.name} cannot be started: {error}")
-    return _outcome(status, heard)
+    return _outcome(status, record)
 
 
-def _outcome(status: int, heard: _Heard) -> Outcome:
+def _outcome(status: int, record: _Output) -> Outcome:
     if status == 0:
-        message = "; ".join(heard.results) or "action completed"
-        return Outcome(Ending.SUCCESS, message, exit_code=0, after=heard.after)
-    if heard.failure:
-        return Outcome(Ending.FAILED, heard.failure, exit_code=status)
+        message = "; ".join(record.results) or "action completed"
+        return Outcome(Ending.SUCCESS, message, exit_code=0, after=record.after)
+    if record.failure:
+        return Outcome(Ending.FAILED, record.failure, exit_code=status)
     ending = f"ended by signal {-status}" if status < 0 else f"failed with status {status}"
-    last = f": {heard.last_line}" if heard.last_line else ""
+    last = f": {record.last_line}" if record.last_line else ""
     return Outcome(Ending.FAILED, f"{ending}{last}", exit_code=status)
 
 
 @contextlib.asynccontextmanager
 async def _process(
-    words: Sequence[str], environment: Mapping[str, str], heard: _Heard
+    words: Sequence[str], environment: Mapping[str, str], record: _Output
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The action's process with its readers; nothing of its group is left afterwards."""
+    """Run the action's process with its readers; no process of its group remains afterwards."""
     async with contextlib.AsyncExitStack() as stack:
         output = stack.enter_context(_Pipe())
         errors = stack.enter_context(_Pipe())
-        remarks = stack.enter_context(_Pipe())
+        messages_pipe = stack.enter_context(_Pipe())
         variables = os.memfd_create("environment")
         stack.callback(os.close, variables)
         _write_all(variables, msgspec.json.encode(environment))
@@ -171,18 +171,18 @@ async def _process(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output.writing,
             stderr=errors.writing,
-            pass_fds=(remarks.writing, variables),
+            pass_fds=(messages_pipe.writing, variables),
             start_new_session=True,
             env={
                 **os.environ,
-                notes.NOTES_FD_VARIABLE: str(remarks.writing),
+                messages.MESSAGES_FD_VARIABLE: str(messages_pipe.writing),
                 ENVIRONMENT_FD_VARIABLE: str(variables),
             },
         )
         readers = [
-            asyncio.create_task(_read_lines(output, lambda text: heard.line(False, text)), name="action output"),
-            asyncio.create_task(_read_lines(errors, lambda text: heard.line(True, text)), name="action errors"),
-            asyncio.create_task(_read_notes(remarks, heard.note), name="action notes"),
+            asyncio.create_task(_read_lines(output, lambda text: record.line(False, text)), name="action output"),
+            asyncio.create_task(_read_lines(errors, lambda text: record.line(True, text)), name="action errors"),
+            asyncio.create_task(_read_messages(messages_pipe, record.receive), name="action notes"),
         ]
         try:
             yield process
@@ -195,7 +195,7 @@ async def _process(
 
 
 class _Pipe:
-    """A pipe from the action. The standard library's own would hold `wait` up while a grandchild has it open."""
+    """A pipe from the action. The standard library's own would make `wait` block while a grandchild has it open."""
 
     def __init__(self) -> None:
         self._reading, self.writing = os.pipe()
@@ -215,7 +215,7 @@ class _Pipe:
 
     @contextlib.asynccontextmanager
     async def reader(self) -> AsyncIterator[asyncio.StreamReader]:
-        """Its reading end; this process's writing end is closed, so that the end of the data is seen."""
+        """The reading end; this process's writing end is closed, so that the end of the data is seen."""
         self._close_writing()
         descriptor, self._reading = self._reading, -1
         reader = asyncio.StreamReader()
@@ -234,29 +234,29 @@ def _write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-async def _read_lines(pipe: _Pipe, hear: Callable[[str], None]) -> None:
+async def _read_lines(pipe: _Pipe, receive: Callable[[str], None]) -> None:
     splitter = LineSplitter()
     async with pipe.reader() as reader:
         while data := await reader.read(_CHUNK):
             for line in splitter.feed(data):
-                hear(line)
+                receive(line)
     for line in splitter.feed(b"", final=True):
-        hear(line)
+        receive(line)
 
 
-async def _read_notes(pipe: _Pipe, hear: Callable[[notes.Note], None]) -> None:
+async def _read_messages(pipe: _Pipe, receive: Callable[[messages.Message], None]) -> None:
     rest = b""
     async with pipe.reader() as reader:
         while data := await reader.read(_CHUNK):
             *lines, rest = (rest + data).split(b"\n")
             rest = rest[-_CHUNK:]
             for line in lines:
-                if (note := notes.decode(line)) is not None:
-                    hear(note)
+                if (message := messages.decode(line)) is not None:
+                    receive(message)
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """Kill whatever is left of the action's process group, politely first while its leader lives."""
+    """Kill the processes that remain of the action's group, with SIGTERM first while its leader lives."""
     if process.returncode is None:
         _signal_group(process, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):

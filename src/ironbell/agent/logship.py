@@ -1,8 +1,9 @@
-"""Send the output of actions to the server while it appears, so that nothing is lost and nothing is doubled.
+"""Sends the output of actions to the server while it appears, so that no line is lost or doubled.
 
-Lines have numbers within one execution. The server answers which line it wants next and below which all are on its
-disk; lines are kept here until then, so that a server that was killed, or lost its last second, gets them again. A
-server without the log service (UNIMPLEMENTED) is left alone for a while. Memory is bounded: the oldest lines go first.
+Lines have numbers within one execution. The server answers with the line that it expects next and the number below
+which all are on its disk; lines are kept here until then, so that a server that was killed, or lost its last second,
+gets them again. A server without the log service (UNIMPLEMENTED) gets no logs for a while. Memory is bounded: the
+oldest lines are dropped first.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import Protocol
 
 from grpclib.const import Status
 
-from ironbell.agent.notes import ProgressNote
+from ironbell.agent.messages import ProgressMessage
 from ironbell.agent.rpc import PERMANENT, CallError
 from ironbell.codec.proto import log_pb2
 
 _BATCH_LINES = 500
 _BATCH_CHARACTERS = 128 << 10
 _KEPT_BYTES = 8 << 20
-# What a line takes besides its text: short ones would cost most of all.
+# Memory of a line besides its text: short ones would cost most of all.
 _LINE_BYTES = 256
 _GATHER_S = 0.2
 _DURABLE_POLL_S = 1.5
@@ -33,7 +34,7 @@ _UNIMPLEMENTED_PAUSE_S = 60.0
 
 
 class Sender(Protocol):
-    """What carries the batches."""
+    """Transport of the batches."""
 
     async def append(self, request: log_pb2.AppendRequest) -> log_pb2.AppendResponse: ...
 
@@ -58,7 +59,7 @@ class ExecutionLog:
         self._oldest = 0
         self._next = 0
         self._progress: log_pb2.Progress | None = None
-        self._ended = False
+        self._is_finished = False
         self._end_known = False
         self._exit_code: int | None = None
         self.received = asyncio.Event()
@@ -70,55 +71,55 @@ class ExecutionLog:
 
     @property
     def has_news(self) -> bool:
-        """Something is to be sent."""
-        return self._next < self._end or self._progress is not None or (self._ended and not self._end_known)
+        """Return whether something is to be sent."""
+        return self._next < self._end or self._progress is not None or (self._is_finished and not self._end_known)
 
     @property
     def is_done(self) -> bool:
-        """Everything is on the server's disk."""
-        return self._ended and self._end_known and not self._lines
+        """Return whether everything is on the server's disk."""
+        return self._is_finished and self._end_known and not self._lines
 
     @property
     def awaits_durability(self) -> bool:
-        """The server has everything, but not yet on its disk."""
+        """Return whether the server has everything, but not yet on its disk."""
         return bool(self._lines) and not self.has_news
 
     def add(self, stream: log_pb2.Stream, text: str) -> None:
-        """One line."""
+        """Append a line."""
         self._lines.append(_Line(stream, text, time.monotonic()))
         self._bytes += _size(text)
         while self._bytes > _KEPT_BYTES:
             self._forget_oldest()
         self._shipper.wake()
 
-    def progress(self, note: ProgressNote) -> None:
-        """How far the action is; only the latest is sent."""
+    def progress(self, message: ProgressMessage) -> None:
+        """Set the action's progress; only the latest is sent."""
         self._progress = log_pb2.Progress(
-            percent=note.percent,
-            done_bytes=note.done_bytes,
-            total_bytes=note.total_bytes,
-            bytes_per_second=note.bytes_per_second,
+            percent=message.percent,
+            done_bytes=message.done_bytes,
+            total_bytes=message.total_bytes,
+            bytes_per_second=message.bytes_per_second,
         )
         self._shipper.wake()
 
     def finish(self, exit_code: int | None) -> None:
-        """No line follows."""
-        self._ended, self._exit_code = True, exit_code
+        """Close the log: no line follows."""
+        self._is_finished, self._exit_code = True, exit_code
         self._shipper.wake()
 
     async def flushed(self, limit_s: float) -> bool:
-        """Wait until the server has everything; False when it took too long. Sending goes on all the same."""
+        """Wait until the server has everything; return False when it took too long. Sending continues all the same."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self.received.wait()
         return self.received.is_set()
 
     def give_up(self) -> None:
-        """Nobody wants these lines."""
+        """Drop all lines: the server does not accept them."""
         self._oldest = self._next = self._end
         self._lines.clear()
         self._bytes = 0
-        self._ended = self._end_known = True
+        self._is_finished = self._end_known = True
         self._progress = None
         self.received.set()
 
@@ -134,7 +135,7 @@ class ExecutionLog:
                 break
             characters += len(line.text)
             lines.append(log_pb2.LogLine(stream=line.stream, text=line.text, age_ms=int(1000 * (now - line.at))))
-        ends = self._ended and self._next + len(lines) == self._end
+        ends = self._is_finished and self._next + len(lines) == self._end
         progress, self._progress = self._progress, None
         return log_pb2.AppendRequest(
             agent_id=agent_id,
@@ -150,14 +151,14 @@ class ExecutionLog:
         )
 
     def accept(self, sent: log_pb2.AppendRequest, answer: log_pb2.AppendResponse) -> None:
-        """Go on where the server wants to."""
+        """Continue at the line that the server expects."""
         self._next = min(max(answer.next_sequence, self._oldest), self._end)
         while self._lines and self._oldest < min(answer.durable_sequence, self._next):
             self._forget_oldest()
         if sent.end and self._next == self._end:
             self._end_known = True
             self.received.set()
-        elif self._ended and self._next < self._end:
+        elif self._is_finished and self._next < self._end:
             self._end_known = False
 
     def _forget_oldest(self) -> None:
@@ -186,7 +187,7 @@ class LogShipper:
         return log
 
     def wake(self) -> None:
-        """There is something to send."""
+        """Wake the sender: there is something to send."""
         self._news.set()
 
     async def run(self) -> None:
@@ -208,7 +209,7 @@ class LogShipper:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DURABLE_POLL_S if polls else None):
                 await self._news.wait()
-                # What is printed together travels together.
+                # Lines that are printed together are sent together.
                 await asyncio.sleep(_GATHER_S)
         self._news.clear()
 
@@ -223,7 +224,7 @@ class LogShipper:
             log.give_up()
             return
         while log.has_news or log.awaits_durability:
-            only_asked = not log.has_news
+            is_poll = not log.has_news
             request = log.batch(self._agent_id)
             try:
                 answer = await self._sender.append(request)
@@ -235,5 +236,5 @@ class LogShipper:
                 log.give_up()
                 return
             log.accept(request, answer)
-            if only_asked and not log.has_news:
+            if is_poll and not log.has_news:
                 return

@@ -1,8 +1,8 @@
-"""The agent's loop: ask for an action, say that it runs, run it, say how it ended; for ever.
+"""The agent's loop: request an action, report that it runs, run it, report the result; for ever.
 
-Nothing ends the loop: a server that is gone is asked again, an answer that is final is shown and the next action is
-asked for. A result is reported until the server has taken it. The machine leaves the in-memory OS only after the
-server has acknowledged the success of the action that wants it.
+Nothing ends the loop: a server that does not answer is called again; a final rejection is printed, and the next action
+is requested. A result is reported until the server has accepted it. The machine leaves the in-memory OS only after the
+server has acknowledged the success of the action that requires it.
 
 Source: tinkerbell/tinkerbell: tink/agent (order of calls, back-off, texts of reports).
 """
@@ -22,7 +22,7 @@ from grpclib.const import Status
 
 from ironbell.agent.execution import Ending, Job, Listener, Outcome, execute
 from ironbell.agent.logship import ExecutionLog, LogShipper
-from ironbell.agent.notes import AfterNote, ProgressNote
+from ironbell.agent.messages import AfterMessage, ProgressMessage
 from ironbell.agent.power import Switch
 from ironbell.agent.rpc import PERMANENT, CallError
 from ironbell.agent.settings import HEARTBEAT_S
@@ -32,11 +32,11 @@ from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 
 _BACKOFF_START_S = 0.5
 _BACKOFF_FACTOR = 1.5
-# The server takes messages of up to 128 KiB, and keeps less than that of what a machine is made of.
-_MOST_TOLD = 120 << 10
+# The server accepts messages of up to 128 KiB, and keeps less than that of a machine's attributes.
+_MAX_ATTRIBUTES = 120 << 10
 _FLUSH_S = 5.0
 _FLUSH_AGAIN_S = 2.0
-# After a reboot was asked for, the machine should be gone.
+# After a reboot was requested, the machine should have stopped.
 _POWER_PATIENCE_S = 120.0
 # go: a zero time.Time on the wire, seconds before 1970.
 _ZERO_TIME_S = -62135596800
@@ -44,7 +44,7 @@ _UNITS = ((3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"),
 
 
 class Calls(Protocol):
-    """The server, as the loop needs it."""
+    """Calls to the server that the loop needs."""
 
     async def get_action(self, request: workflow_pb2.ActionRequest) -> workflow_pb2.ActionResponse: ...
     async def report(self, request: workflow_pb2.ActionStatusRequest) -> None: ...
@@ -62,9 +62,9 @@ class Agent:
     clock: Clock
     console: Callable[[str], None]
     switch: Switch
-    """Reboots, powers off or starts the loaded kernel."""
+    """Function that reboots, powers off or starts the loaded kernel."""
     attributes: Callable[[], workflow_pb2.AgentAttributes | None] = lambda: None
-    """What is known of the machine by now."""
+    """Function that returns the machine's current attributes."""
     backoff_max_s: float = 5.0
     heartbeat_s: float = HEARTBEAT_S
     """Seconds between signs of life while an action runs; 0 sends none."""
@@ -76,14 +76,14 @@ class Agent:
             await self.perform(await self.next_action())
 
     async def next_action(self) -> workflow_pb2.ActionResponse:
-        """The next action that is for this machine, however long it takes."""
+        """The next action that is for this machine, after any time."""
         backoff = Backoff(self.backoff_max_s)
         shown = ""
         while True:
-            found = self.attributes()
-            if found is not None and found.ByteSize() > _MOST_TOLD:
-                found = None
-            request = workflow_pb2.ActionRequest(agent_id=self.agent_id, agent_attributes=found)
+            attributes = self.attributes()
+            if attributes is not None and attributes.ByteSize() > _MAX_ATTRIBUTES:
+                attributes = None
+            request = workflow_pb2.ActionRequest(agent_id=self.agent_id, agent_attributes=attributes)
             try:
                 action = await self.calls.get_action(request)
             except CallError as error:
@@ -92,19 +92,19 @@ class Agent:
             else:
                 if action.agent_id == self.agent_id:
                     return action
-                reason = f"refused an action that is for agent {action.agent_id!r}, not for {self.agent_id!r}"
+                reason = f"rejected an action that is for agent {action.agent_id!r}, not for {self.agent_id!r}"
             if reason != shown:
                 self.console(reason)
                 shown = reason
             await backoff.wait()
 
     async def perform(self, action: workflow_pb2.ActionResponse) -> None:
-        """Run one action and report it. Returns when the server knows, or wants to know nothing."""
+        """Run one action and report it. Returns when the server has the result, or rejects it."""
         running = self._status(action, workflow_pb2.ActionStatusRequest.RUNNING, "running action")
         try:
             await self.calls.report(running)
         except CallError as error:
-            self.console(f"{action.name}: the server does not let it start: {error.message}")
+            self.console(f"{action.name}: the server does not allow it to start: {error.message}")
             await Backoff(self.backoff_max_s).wait()
             return
         self.console(f"{action.name}: started ({image_name(action.image)})")
@@ -146,7 +146,7 @@ class Agent:
                 await self.calls.beat(request)
             except CallError as error:
                 if error.status is Status.UNIMPLEMENTED:
-                    # Such a server expects none.
+                    # Such a server expects no signs of life.
                     return
 
     def _status(
@@ -166,7 +166,7 @@ class Agent:
         )
 
     async def _report(self, result: workflow_pb2.ActionStatusRequest, log: ExecutionLog) -> bool:
-        """Report until the server has taken or finally refused it; whether it was taken."""
+        """Report until the server has accepted or finally rejected it; return whether it was accepted."""
         backoff = Backoff(self.backoff_max_s)
         shown = ""
         while True:
@@ -177,33 +177,33 @@ class Agent:
                     self.console(f"{result.action_name}: the result is not reported yet: {error.message}")
                     shown = error.message
                 if error.status in PERMANENT:
-                    self.console(f"{result.action_name}: the server does not want the result; going on")
+                    self.console(f"{result.action_name}: the server rejected the result; continuing")
                     return False
                 await backoff.wait()
-                # The end of the log is kept with the result: let it be there first.
+                # The end of the log is stored with the result: let it arrive first.
                 await log.flushed(_FLUSH_AGAIN_S)
             else:
                 return True
 
-    async def _leave(self, after: AfterNote) -> None:
+    async def _leave(self, after: AfterMessage) -> None:
         self.console(f"{after.power.value} in {after.delay_s:g} s")
         await asyncio.sleep(after.delay_s)
         try:
             self.switch(after.power)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the server shall know that the machine stays
+        except Exception as error:  # noqa: BLE001 - for any error, the server must know that the machine stays
             text = f"{after.power.value} failed, the machine stays in the in-memory OS: {error}"
             self.console(text)
-            await self._tell(text)
+            await self._report_failure(text)
             return
         await asyncio.sleep(_POWER_PATIENCE_S)
-        await self._tell(f"{after.power.value} was asked for, but the machine still runs")
+        await self._report_failure(f"{after.power.value} was requested, but the machine still runs")
 
-    async def _tell(self, text: str) -> None:
+    async def _report_failure(self, text: str) -> None:
         report = log_pb2.MachineReport(agent_id=self.agent_id, kind=log_pb2.MachineReport.AGENT_FAILURE, text=text)
         try:
             await self.calls.report_machine(report)
         except CallError as error:
-            self.console(f"the server could not be told: {error.message}")
+            self.console(f"cannot report this to the server: {error.message}")
 
 
 _STATES = {
@@ -242,8 +242,8 @@ def _listener(log: ExecutionLog, console: Callable[[str], None], name: str) -> L
         log.add(log_pb2.STDERR if is_error else log_pb2.STDOUT, text)
         console(f"{name} | {text}")
 
-    def progress(note: ProgressNote) -> None:
-        log.progress(note)
+    def progress(message: ProgressMessage) -> None:
+        log.progress(message)
 
     return Listener(line=line, progress=progress)
 

@@ -1,11 +1,11 @@
-"""Which machine this is: UUID, MAC addresses, disk serials; and whether an action is meant for it.
+"""The identity of this machine: UUID, MAC addresses, disk serials; and whether an action is meant for it.
 
-An action may carry what the Hardware says about its machine (`IRONBELL_MACHINE_UUID`, `IRONBELL_MACHINE_MAC`,
-`IRONBELL_DISK_SERIAL`; several values separated by commas, one must match). A mismatch refuses the action before
+An action may carry the Hardware's description of its machine (`IRONBELL_MACHINE_UUID`, `IRONBELL_MACHINE_MAC`,
+`IRONBELL_DISK_SERIAL`; several values separated by commas, one must match). A mismatch rejects the action before
 anything is written: a wrong address in one Hardware must not erase another machine.
 
-It may also carry which disks are kept (`IRONBELL_KEEP_DISKS`, serial numbers or WWNs) and which devices the whole
-Workflow writes to (`IRONBELL_WORKFLOW_DISKS`), so that the first action already refuses what a later one must not do.
+It may also carry the disks to keep (`IRONBELL_KEEP_DISKS`, serial numbers or WWNs) and the devices that the whole
+Workflow writes to (`IRONBELL_WORKFLOW_DISKS`), so that the first action already rejects what a later one must not do.
 
 Source: SMBIOS (DMTF DSP0134) section 7.2.1 for the two byte orders of the UUID; Linux: Documentation/ABI, sysfs.
 """
@@ -38,7 +38,7 @@ _ARPHRD_ETHER = 1
 
 @dataclass(frozen=True)
 class Machine:
-    """What the running system says about its hardware."""
+    """The identity that the running system reports."""
 
     uuid: str = ""
     macs: frozenset[str] = frozenset()
@@ -68,15 +68,15 @@ def detect(sys: Path = SYS) -> Machine:
 
 def _own_macs() -> set[str]:
     """The hardware addresses of this network namespace's interfaces."""
-    found = set()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    macs = set()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for _, name in socket.if_nameindex():
             with contextlib.suppress(OSError):
-                answer = fcntl.ioctl(asking.fileno(), _SIOCGIFHWADDR, struct.pack("16s240x", name.encode()))
+                answer = fcntl.ioctl(control.fileno(), _SIOCGIFHWADDR, struct.pack("16s240x", name.encode()))
                 family, address = struct.unpack_from("=H6s", answer, 16)
                 if family == _ARPHRD_ETHER:
-                    found.add(address.hex(":"))
-    return found
+                    macs.add(address.hex(":"))
+    return macs
 
 
 def disk_serial(name: str, sys: Path = SYS) -> str:
@@ -99,7 +99,7 @@ def disk_wwn(name: str, sys: Path = SYS) -> str:
 
 
 def disk_identity(name: str, sys: Path = SYS) -> DiskIdentity:
-    """What tells a whole disk from another."""
+    """The serial number and WWN of a whole disk."""
     return DiskIdentity(disk_serial(name, sys), disk_wwn(name, sys))
 
 
@@ -108,18 +108,18 @@ def kept_disks(expected: Mapping[str, str]) -> list[str]:
     return diskidentity.names(expected.get(KEEP_VARIABLE, ""))
 
 
-def kept_refusal(expected: Mapping[str, str], *, disk: str, identity: DiskIdentity) -> str | None:
-    """Why nothing may be written to a disk because it is to be kept, or None."""
+def kept_objection(expected: Mapping[str, str], *, disk: str, identity: DiskIdentity) -> str | None:
+    """The reason why nothing may be written to a disk, because it is kept; else None."""
     if not identity.is_any_of(kept_disks(expected)):
         return None
     return (
-        f"{disk} (serial number {identity.serial or 'unknown'}) is to be kept: refused; correct the template, or the "
+        f"{disk} (serial number {identity.serial or 'unknown'}) must be kept: rejected; correct the template, or the "
         "annotation ironbell.dev/keep-disks"
     )
 
 
 def keep_mismatch(expected: Mapping[str, str], disks: Iterable[DiskIdentity]) -> str | None:
-    """Why the disks to keep cannot be told, or None: a name that is no disk's may be a misspelt one's."""
+    """The reason why a disk to keep cannot be identified, or None: a name that matches no disk may be misspelt."""
     known = list(disks)
     missing = diskidentity.unmatched(kept_disks(expected), known)
     if not missing:
@@ -127,7 +127,7 @@ def keep_mismatch(expected: Mapping[str, str], disks: Iterable[DiskIdentity]) ->
     serials = _listed(disk.serial or disk.wwn for disk in known if disk.serial or disk.wwn)
     return (
         f"annotation ironbell.dev/keep-disks names {', '.join(missing)}, which no disk of this machine has as serial "
-        f"number or WWN (it has {serials}): refused; correct the annotation"
+        f"number or WWN (it has {serials}): rejected; correct the annotation"
     )
 
 
@@ -145,30 +145,30 @@ def _values(text: str) -> list[str]:
 
 
 def mismatch(expected: Mapping[str, str], machine: Machine) -> str | None:
-    """Why an action is not for this machine, or None."""
+    """The reason why an action is not for this machine, or None."""
     uuids = _values(expected.get(UUID_VARIABLE, ""))
     if uuids and not any(machine.uuid in uuid_forms(value) for value in uuids):
         return (
             f"this machine's UUID is {machine.uuid or 'unknown'}, the Hardware names {', '.join(uuids)}: "
-            "refused; correct the Hardware"
+            "rejected; correct the Hardware"
         )
     macs = [value.replace("-", ":") for value in _values(expected.get(MAC_VARIABLE, ""))]
     if macs and not machine.macs.intersection(macs):
         return (
             f"this machine's MAC addresses are {_listed(machine.macs)}, the Hardware names {', '.join(macs)}: "
-            "refused; correct the Hardware"
+            "rejected; correct the Hardware"
         )
     return None
 
 
 def serial_mismatch(expected: Mapping[str, str], *, disk: str, serial: str) -> str | None:
-    """Why a disk is not the one that the Hardware means, or None."""
+    """The reason why a disk is not the one in the Hardware, or None."""
     serials = _values(expected.get(SERIAL_VARIABLE, ""))
     if not serials or serial.lower() in serials:
         return None
     return (
         f"the serial number of {disk} is {serial or 'unknown'}, the Hardware names {', '.join(serials)}: "
-        "refused; correct the Hardware or DEST_DISK"
+        "rejected; correct the Hardware or DEST_DISK"
     )
 
 

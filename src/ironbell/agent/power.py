@@ -1,8 +1,8 @@
 """Leave the in-memory OS: reboot, power off, or start a kernel that was loaded before.
 
-It calls the kernel directly, so that it works whatever the first process is; file systems live in memory, and
-actions have written theirs back. So that nobody's workstation goes down by mistake, it acts only on a machine that
-was booted for the agent (its kernel command line says so) or where `IRONBELL_POWER=real` is set, as inside a machine
+It calls the kernel directly, so that it does not depend on the first process; file systems live in memory, and actions
+have written theirs back. So that a workstation is never powered off by mistake, it acts only on a machine that was
+booted for the agent (its kernel command line shows that) or where `IRONBELL_POWER=real` is set, as inside a machine
 made of namespaces.
 
 Source: reboot(2).
@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 
-from ironbell.agent.notes import Power
+from ironbell.agent.messages import Power
 from ironbell.base.errors import IronbellError, Retry
 
 POWER_VARIABLE = "IRONBELL_POWER"
@@ -27,25 +27,25 @@ _COMMANDS = {Power.REBOOT: 0x01234567, Power.POWEROFF: 0x4321FEDC, Power.KEXEC: 
 Switch = Callable[[Power], None]
 
 
-class PowerRefusedError(IronbellError):
-    """This is no machine that the agent may switch."""
+class PowerRejectedError(IronbellError):
+    """The agent may not reboot or power off this machine."""
 
     reason = "PowerRefused"
     retry = Retry.NEVER
 
 
 def permitted(cmdline: Mapping[str, str], environment: Mapping[str, str]) -> bool:
-    """Whether the agent owns the machine it runs on."""
+    """Return whether the agent owns the machine that it runs on."""
     return environment.get(POWER_VARIABLE) == "real" or "worker_id" in cmdline or "grpc_authority" in cmdline
 
 
 def switch(power: Power) -> None:
-    """Do it, at once. Returns only by an error.
+    """Carry out the operation at once. Returns only by an error.
 
     Raises:
-        OSError: the kernel refused, such as kexec without a loaded kernel.
+        OSError: the kernel rejected it, such as kexec without a loaded kernel.
     """
-    # A defective disk may keep it waiting for ever; what the actions wrote is on its disk already.
+    # A defective disk may block this for ever; the actions' data is on its disk already.
     syncing = threading.Thread(target=os.sync, name="sync", daemon=True)
     syncing.start()
     syncing.join(SYNC_S)

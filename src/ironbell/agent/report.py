@@ -1,7 +1,7 @@
-"""`python -m ironbell.agent.report [panic|agent-failure|notice] [TEXT]`: tell the server about this machine.
+"""`python -m ironbell.agent.report [panic|agent-failure|notice] [TEXT]`: report an event of this machine to the server.
 
 For the in-memory OS's own scripts: without TEXT, standard input is sent. Settings come from the kernel command line
-and the environment, as for the agent. Tries for 30 s; status 0 when the server has it, 1 otherwise.
+and the environment, as for the agent. Tries for 30 s; status 0 when the server has accepted it, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 async def send(settings: Settings, report: log_pb2.MachineReport) -> str:
-    """Send one report; empty when the server took it, else why not."""
+    """Send one report; return nothing when the server accepted it, else the reason."""
     client = Client(settings)
     reason = "the server did not answer"
     try:
@@ -47,7 +47,7 @@ async def send(settings: Settings, report: log_pb2.MachineReport) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Send what the arguments or standard input say."""
+    """Send the arguments or standard input."""
     kind = _KINDS.get(arguments[0] if arguments else "")
     if kind is None:
         sys.stderr.write(f"usage: python -m ironbell.agent.report {{{','.join(_KINDS)}}} [TEXT]\n")
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     except SettingsError as error:
         sys.stderr.write(f"{error.message}\n")
         return 1
-    # The end of a long text says more than its beginning.
+    # The end of a long text is more useful than its beginning.
     report = log_pb2.MachineReport(agent_id=settings.agent_id, kind=kind, text=text[-_MAX_TEXT:])
     if reason := asyncio.run(send(settings, report)):
         sys.stderr.write(f"not reported: {reason}\n")

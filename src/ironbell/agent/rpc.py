@@ -1,10 +1,10 @@
 """The agent's side of the gRPC services.
 
 Every call has a time limit, every failure is a `CallError` with a gRPC code; a server that cannot be reached is
-UNAVAILABLE. The connection is made again by the next call after it was lost.
+UNAVAILABLE. After a lost connection, the next call opens another one.
 
-Each call carries the boot's name as metadata `ironbell-boot-id`, the token that the boot script handed over as
-`ironbell-boot-token`, the built-in actions as `ironbell-actions`, and the seconds between signs of life as
+Each call carries the boot's name as metadata `ironbell-boot-id`, the token of the boot script as `ironbell-boot-token`,
+the built-in actions as `ironbell-actions`, and the seconds between signs of life as
 `ironbell-heartbeat`; servers that do not know them ignore them.
 """
 
@@ -40,7 +40,7 @@ _REPORT_S = 20.0
 _APPEND_S = 10.0
 _BEAT_S = 10.0
 
-# Trying again the same thing cannot help.
+# Codes after which the same call cannot succeed.
 PERMANENT = frozenset({Status.NOT_FOUND, Status.INVALID_ARGUMENT, Status.FAILED_PRECONDITION})
 
 T = TypeVar("T")
@@ -57,16 +57,16 @@ class CallError(IronbellError):
 
 
 class Client:
-    """Calls to one server, as one agent; `channel` goes another way there than by the settings' address."""
+    """Calls to one server, as one agent; `channel` replaces the connection to the settings' address."""
 
     def __init__(self, settings: Settings, *, channel: Channel | None = None) -> None:
-        said = {
+        metadata = {
             BOOT_ID_METADATA: settings.boot_id,
             BOOT_TOKEN_METADATA: settings.boot_token,
             ACTIONS_METADATA: ",".join(MODULES),
             HEARTBEAT_METADATA: f"{settings.heartbeat_s:g}" if settings.heartbeat_s > 0 else "",
         }
-        self._metadata = {name: value for name, value in said.items() if value}
+        self._metadata = {name: value for name, value in metadata.items() if value}
         self._channel = channel or Channel(
             settings.host, settings.port, ssl=_context(settings) if settings.tls else None
         )
@@ -81,7 +81,7 @@ class Client:
         )
 
     async def report(self, request: workflow_pb2.ActionStatusRequest) -> None:
-        """Say what became of an action."""
+        """Report the result of an action."""
         await _call(
             lambda: self._workflow.ReportActionStatus(request, timeout=_REPORT_S, metadata=self._metadata), _REPORT_S
         )
@@ -95,7 +95,7 @@ class Client:
         await _call(lambda: self._heartbeat.Beat(request, timeout=_BEAT_S, metadata=self._metadata), _BEAT_S)
 
     async def report_machine(self, request: log_pb2.MachineReport) -> None:
-        """Say something about the machine."""
+        """Report an event of the machine."""
         await _call(lambda: self._log.ReportMachine(request, timeout=_REPORT_S, metadata=self._metadata), _REPORT_S)
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ def _context(settings: Settings) -> ssl.SSLContext:
 
 async def _call(start: Callable[[], Awaitable[T]], limit_s: float) -> T:
     try:
-        # A margin above grpclib's own limit, which covers no connecting.
+        # A margin above grpclib's own limit, which does not include connecting.
         async with asyncio.timeout(limit_s + 5.0):
             return await start()
     except GRPCError as error:
@@ -124,7 +124,7 @@ async def _call(start: Callable[[], Awaitable[T]], limit_s: float) -> T:
     except (OSError, StreamTerminatedError, ProtocolError, H2Error) as error:
         raise CallError(Status.UNAVAILABLE, f"the server cannot be reached: {_plain(error)}") from error
     except (DecodeError, AssertionError) as error:
-        # grpclib asserts that a message is complete; a server that dies while it answers breaks that.
+        # grpclib asserts that a message is complete, which fails if a server dies while it answers.
         raise CallError(Status.UNAVAILABLE, "the server's answer is damaged") from error
 
 

@@ -1,8 +1,8 @@
-"""Where the agent finds what it has to know: kernel command line, environment, flags; the later one wins.
+"""The agent's settings: from the kernel command line, environment and flags; the later one takes precedence.
 
 Kernel arguments are upstream's: `grpc_authority`, `worker_id`, `hw_addr`, `tinkerbell_tls`,
 `tinkerbell_insecure_tls`. Variables are upstream's too: `AGENT_<FLAG>` and the older names without a prefix. Flags
-take one dash or two, as Go programs do; those that make no sense here (container runtimes, other transports) are
+take one dash or two, as Go programs do; those that have no meaning here (container runtimes, other transports) are
 accepted and have no effect, so that units and scripts written for upstream's agent start this one.
 
 Source: tinkerbell/tinkerbell: cmd/agent; tinkerbell/hook: images/hook-bootkit.
@@ -30,7 +30,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _CMDLINE = Path("/proc/cmdline")
 _TRUE = {"1", "t", "true", "yes", "on", ""}
 _FALSE = {"0", "f", "false", "no", "off"}
-# Flag to its default; None is a flag of upstream's without a use here.
+# Flag to its default; None is a flag of upstream's that has no effect.
 _FLAGS: Mapping[str, str | None] = {
     "id": "",
     "grpc-server": "",
@@ -77,7 +77,7 @@ _OLD_VARIABLES: Sequence[tuple[str, str]] = (
 
 
 class SettingsError(IronbellError):
-    """The agent cannot know whom to ask, or as whom."""
+    """The agent's settings do not name the server or its id, or are not valid."""
 
     reason = "BadSettings"
     retry = Retry.NEVER
@@ -85,7 +85,7 @@ class SettingsError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the agent was told."""
+    """Settings of the agent."""
 
     agent_id: str
     host: str
@@ -95,7 +95,7 @@ class Settings:
     ca_file: str = ""
     boot_id: str = ""
     boot_token: str = field(default="", repr=False)
-    """Shows the server that this is the machine which got the boot script; secret."""
+    """Proves to the server that this is the machine that got the boot script; secret."""
     detects_attributes: bool = True
     backoff_max_s: float = 5.0
     heartbeat_s: float = HEARTBEAT_S
@@ -103,7 +103,7 @@ class Settings:
 
 
 def parse_cmdline(text: str) -> dict[str, str]:
-    """A kernel command line as its arguments; one without a value is empty, of repeated ones the last counts."""
+    """A kernel command line as its arguments; one without a value is empty, of repeated ones the last is used."""
     try:
         words = shlex.split(text)
     except ValueError:
@@ -120,7 +120,7 @@ def read_cmdline(path: Path = _CMDLINE) -> dict[str, str]:
 
 
 def read_boot_id(environment: Mapping[str, str], path: Path = _BOOT_ID) -> str:
-    """A name for this boot, another after each reboot; a machine made of namespaces gets it by its environment."""
+    """The name of this boot, which changes at each reboot; a machine made of namespaces has it in its environment."""
     if given := environment.get(BOOT_ID_VARIABLE, "").strip():
         return given
     try:
@@ -132,10 +132,10 @@ def read_boot_id(environment: Mapping[str, str], path: Path = _BOOT_ID) -> str:
 def resolve(
     arguments: Sequence[str], *, environment: Mapping[str, str], cmdline: Mapping[str, str], boot_id: str
 ) -> Settings:
-    """Put everything together.
+    """Combine all sources into the settings.
 
     Raises:
-        SettingsError: the server or this machine's id is not known, or a value cannot be read.
+        SettingsError: the server or this machine's id is not set, or a value cannot be read.
     """
     values = {flag: default for flag, default in _FLAGS.items() if default is not None}
     values |= {flag: cmdline[key] for key, flag in _KERNEL_ARGUMENTS if cmdline.get(key)}
@@ -145,7 +145,7 @@ def resolve(
             values[_ALIASES.get(flag, flag)] = value
     values |= _flags(arguments)
     if not values["id"]:
-        raise SettingsError("the agent has no id: give the kernel argument worker_id=, or -id, or AGENT_ID")
+        raise SettingsError("the agent has no id: set the kernel argument worker_id=, or -id, or AGENT_ID")
     host, port = _address(values["grpc-server"])
     return Settings(
         agent_id=values["id"],
@@ -170,14 +170,13 @@ def _flags(arguments: Sequence[str]) -> dict[str, str]:
         parser.add_argument(
             f"-{flag}", f"--{flag}", dest=target, nargs="?", const="true", default=argparse.SUPPRESS, help=text
         )
-    found: dict[str, str] = vars(parser.parse_args(arguments))
-    return found
+    return vars(parser.parse_args(arguments))
 
 
 def _address(text: str) -> tuple[str, int]:
     if not text:
         raise SettingsError(
-            "the agent has no server: give the kernel argument grpc_authority=HOST:PORT, or -grpc-server"
+            "the agent has no server: set the kernel argument grpc_authority=HOST:PORT, or -grpc-server"
         )
     host, colon, port = text.rpartition(":")
     if not colon or (host.count(":") and not host.endswith("]")):

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.agent import notes
+from ironbell.agent import messages
 from ironbell.agent.actions.__main__ import call
 from ironbell.agent.actions.context import Context
 from ironbell.api.client import PatchType
@@ -135,16 +135,16 @@ class Result:
 
     status: int
     said: list[str]
-    notes: list[notes.Note]
+    notes: list[messages.Message]
 
     @property
     def failure(self) -> str:
-        found = [note.message for note in self.notes if isinstance(note, notes.FailureNote)]
+        found = [note.message for note in self.notes if isinstance(note, messages.FailureMessage)]
         return found[-1] if found else ""
 
     @property
-    def after(self) -> notes.AfterNote | None:
-        found = [note for note in self.notes if isinstance(note, notes.AfterNote)]
+    def after(self) -> messages.AfterMessage | None:
+        found = [note for note in self.notes if isinstance(note, messages.AfterMessage)]
         return found[-1] if found else None
 
 
@@ -153,13 +153,13 @@ class Recorder:
     """A voice that remembers."""
 
     said: list[str] = field(default_factory=list)
-    heard: list[notes.Note] = field(default_factory=list)
+    heard: list[messages.Message] = field(default_factory=list)
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         self.said.append(text)
 
-    def note(self, note: notes.Note) -> None:
-        self.heard.append(note)
+    def send(self, message: messages.Message) -> None:
+        self.heard.append(message)
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def run_here() -> Callable[..., Result]:
     def run(function: Callable[[Context], None], *command: str, **environment: str) -> Result:
         voice = Recorder()
         environment = {"IRONBELL_ALLOW_FILE_DISKS": "1", "DEVICE_WAIT_SECONDS": "0.1", **environment}
-        context = Context(environment=environment, voice=voice, command=command)
+        context = Context(environment=environment, output=voice, command=command)
         status = call(function, context)
         return Result(status, voice.said, voice.heard)
 
@@ -184,7 +184,7 @@ def run_action() -> Callable[..., Result]:
         reading, writing = os.pipe()
         done = subprocess.run(
             [sys.executable, "-m", "ironbell.agent.actions", name, *command],
-            env={**os.environ, **environment, notes.NOTES_FD_VARIABLE: str(writing)},
+            env={**os.environ, **environment, messages.MESSAGES_FD_VARIABLE: str(writing)},
             pass_fds=(writing,),
             capture_output=True,
             text=True,
@@ -192,7 +192,7 @@ def run_action() -> Callable[..., Result]:
         )
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
-            found = [note for line in pipe if (note := notes.decode(line)) is not None]
+            found = [note for line in pipe if (note := messages.decode(line)) is not None]
         assert "Traceback" not in done.stderr, done.stderr
         return Result(done.returncode, [*done.stdout.splitlines(), *done.stderr.splitlines()], found)
 

@@ -20,7 +20,7 @@ from prometheus_client import REGISTRY
 
 from ironbell.agent.logship import LogShipper
 from ironbell.agent.loop import Agent
-from ironbell.agent.notes import Power
+from ironbell.agent.messages import Power
 from ironbell.agent.rpc import Client
 from ironbell.agent.settings import Settings
 from ironbell.base.clock import SystemClock
@@ -344,7 +344,7 @@ async def test_an_old_server_without_logs_is_fine(action, web, file_disk, monkey
     running, success = workflow_pb2.ActionStatusRequest.RUNNING, workflow_pb2.ActionStatusRequest.SUCCESS
     assert reports == [(running, "running action"), (success, "action completed")]
     assert disk.read_bytes()[: len(IMAGE)] == IMAGE
-    assert any("refused an action that is for agent 'another'" in line for line in machine.lines)
+    assert any("rejected an action that is for agent 'another'" in line for line in machine.lines)
 
 
 class TestProcess:

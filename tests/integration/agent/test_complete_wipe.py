@@ -16,7 +16,7 @@ import pytest
 from ironbell.agent.actions import wipe
 from ironbell.agent.actions.context import ActionError
 from ironbell.agent.actions.disks import devices, kernel, secure, wipeproof
-from ironbell.agent.notes import ProgressNote, ResultNote
+from ironbell.agent.messages import ProgressMessage, ResultMessage
 from ironbell.codec.diskwipe import DiskReport, parse
 
 pytestmark = pytest.mark.root
@@ -66,7 +66,7 @@ def content(disk: str) -> bytes:
 
 
 def reported(result: Any) -> DiskReport:
-    (message,) = [note.message for note in result.notes if isinstance(note, ResultNote)]
+    (message,) = [note.message for note in result.notes if isinstance(note, ResultMessage)]
     (report,) = parse(message)
     return report
 
@@ -81,7 +81,7 @@ def test_a_complete_wipe_leaves_no_byte(used_disk, run_action, discards: bool) -
     assert report.complete
     assert report.covered == report.total == SIZE_MIB * MIB
     assert report.method == ("discard that reads as zeros" if discards else "zeros everywhere")
-    assert any(isinstance(note, ProgressNote) and note.percent == 100.0 for note in result.notes)
+    assert any(isinstance(note, ProgressMessage) and note.percent == 100.0 for note in result.notes)
     assert any("held data before the wipe, none can be read any more" in text for text in result.said)
 
 
@@ -106,7 +106,7 @@ def test_a_disk_whose_firmware_rejects_its_own_offer_is_overwritten(used_disk, r
     monkeypatch.setattr(kernel, "punch_hole", rejects)
     result = run_here(wipe.run, DEST_DISK=disk, WIPE_METHOD="complete")
     assert result.status == 0, result.said
-    assert any("Remote I/O error; the next way is tried" in text for text in result.said)
+    assert any("Remote I/O error; trying the next method" in text for text in result.said)
     assert reported(result).method == "zeros everywhere"
 
 
@@ -144,7 +144,7 @@ def test_a_disk_that_lies_about_its_zeros_fails_the_wipe(
     assert result.status != 0
     assert complaint in result.failure
     assert "replace the disk" in result.failure
-    assert not [note for note in result.notes if isinstance(note, ResultNote)]
+    assert not [note for note in result.notes if isinstance(note, ResultMessage)]
 
 
 def test_other_data_where_zeros_are_promised_fails_the_wipe(used_disk, run_here, monkeypatch) -> None:
@@ -175,7 +175,7 @@ def test_a_disk_that_fails_to_erase_itself_is_overwritten(used_disk, run_here, m
     monkeypatch.setattr(secure, "erase_ata", frozen)
     result = run_here(wipe.run, DEST_DISK=disk, WIPE_METHOD="complete")
     assert result.status == 0, result.said
-    assert any("the next way is tried" in text for text in result.said)
+    assert any("trying the next method" in text for text in result.said)
     assert not any(content(disk))
 
 
@@ -218,6 +218,6 @@ def test_samples_of_a_blank_disk_prove_nothing_and_hurt_nothing(loop_disk, run_a
 
 def test_at_least_a_thousand_places_are_looked_at(used_disk) -> None:
     disk = used_disk(discards=True)
-    samples = wipeproof.take(devices.Device(asked=disk, path=disk, size=SIZE_MIB * MIB, block_size=512, is_file=False))
+    samples = wipeproof.take(devices.Device(name=disk, path=disk, size=SIZE_MIB * MIB, block_size=512, is_file=False))
     assert len(samples.digests) >= 1000
     assert {0, SIZE_MIB * MIB - 512} <= set(samples.offsets)

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from ironbell.agent.actions import archive2disk
-from ironbell.agent.notes import Power, ResultNote
+from ironbell.agent.messages import Power, ResultMessage
 
 pytestmark = pytest.mark.root
 MIB = 1 << 20
@@ -81,7 +81,7 @@ class TestWriteFile:
             subprocess.run(["mkfs.ext4", "-q", f"{disk}p{number}"], check=True)
         asked = a_file(disk, "/etc/x", DEST_PARTITION="root", FS_TYPE="")
         nothing = run_action("writefile", **asked)
-        assert "no operating system is on" in nothing.failure
+        assert "has no operating system" in nothing.failure
         with mounted(f"{disk}p3", tmp_path / "m") as root:
             (root / "usr/lib").mkdir(parents=True)
             (root / "etc").mkdir()
@@ -217,19 +217,19 @@ class TestArchive2Disk:
         of_file = {"TARFILE_CHECKSUM": "", "ARCHIVE_CHECKSUM": f"sha256:{hashlib.sha256(web.body).hexdigest()}"}
         assert run_action("archive2disk", **self.environment(web, ext4, b"", **of_file)).status == 0
         of_other = {**of_file, "ARCHIVE_CHECKSUM": f"sha256:{'0' * 64}"}
-        assert "check sum" in run_action("archive2disk", **self.environment(web, ext4, b"", **of_other)).failure
+        assert "checksum" in run_action("archive2disk", **self.environment(web, ext4, b"", **of_other)).failure
 
     def test_a_wrong_check_sum_fails(self, web, ext4, run_action):
         web.body = a_tar()
         result = run_action("archive2disk", **self.environment(web, ext4, b"other"))
         assert result.status == 1
-        assert "check sum" in result.failure
+        assert "checksum" in result.failure
 
     def test_a_truncated_archive_fails(self, web, ext4, run_action):
         web.body = a_tar()[:2000]
         unchecked = {"TARFILE_CHECKSUM": "", "INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION": "true"}
         result = run_action("archive2disk", **self.environment(web, ext4, b"", **unchecked))
-        assert "no complete tar file" in result.failure
+        assert "not a complete tar file" in result.failure
 
     def test_the_check_sum_is_required(self, web, ext4, run_action):
         result = run_action("archive2disk", **self.environment(web, ext4, b"", TARFILE_CHECKSUM=""))
@@ -329,7 +329,7 @@ class TestWipe:
         assert data[-MIB:] == bytes(MIB)
         if method == "zero":
             assert not any(data)
-        (told,) = [note.message for note in result.notes if isinstance(note, ResultNote)]
+        (told,) = [note.message for note in result.notes if isinstance(note, ResultMessage)]
         assert told.startswith(f"wiped {ext4} (25.2 MB")
         assert ("zeros everywhere" if method == "zero" else "at the ends") in told
 
@@ -423,4 +423,4 @@ def test_reboot_and_poweroff_only_ask_for_it(run_action):
 def test_another_machine_keeps_running(run_action, action):
     result = run_action(action, IRONBELL_MACHINE_MAC="02:00:00:00:00:99")
     assert (result.status, result.after) == (1, None)
-    assert "refused; correct the Hardware" in result.failure
+    assert "rejected; correct the Hardware" in result.failure

@@ -45,7 +45,7 @@ async def test_templates_cannot_permit_files_as_disks(tmp_path, monkeypatch):
     disk.write_bytes(b"precious" * 1000)
     environment = {"DEST_DISK": str(disk), "IRONBELL_ALLOW_FILE_DISKS": "1"}
     outcome = await execute(Job("wipe", environment=environment), Ear().listener())
-    assert "no block device" in outcome.message
+    assert "not a block device" in outcome.message
     assert disk.read_bytes() == b"precious" * 1000
 
 

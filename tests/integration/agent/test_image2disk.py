@@ -15,7 +15,7 @@ import pytest
 from backports import zstd
 
 from ironbell.agent.actions import image2disk
-from ironbell.agent.notes import ProgressNote
+from ironbell.agent.messages import ProgressMessage
 
 MIB = 1 << 20
 DISK = 24 * MIB
@@ -205,7 +205,7 @@ def test_an_unreachable_server_is_named(run_here, file_disk):
     disk = file_disk(DISK)
     result = run_here(image2disk.run, IMG_URL="http://user:pw@127.0.0.1:9/x", DEST_DISK=str(disk), **limits)
     assert "127.0.0.1:9/x" in result.failure
-    assert "refused" in result.failure
+    assert "rejected" in result.failure
     assert "pw" not in "".join(result.said) + result.failure
 
 
@@ -245,7 +245,7 @@ def test_missing_and_wrong_disks_are_named(web, run_here, tmp_path):
     assert "there is no /dev/nothing-here" in missing.failure
     assert "this machine" in missing.failure
     character = run_here(image2disk.run, IMG_URL=web.url, DEST_DISK="/dev/null")
-    assert "no block device" in character.failure
+    assert "not a block device" in character.failure
     assert run_here(image2disk.run, DEST_DISK="/dev/null").status == 20
 
 
@@ -253,7 +253,7 @@ def test_files_are_no_disks_unless_the_test_runner_says_so(web, run_here, file_d
     web.body = IMAGE
     disk = file_disk(DISK)
     result = run_here(image2disk.run, IMG_URL=web.url, DEST_DISK=str(disk), IRONBELL_ALLOW_FILE_DISKS="0")
-    assert "no block device" in result.failure
+    assert "not a block device" in result.failure
     assert on(disk, 4) == b"old!"
 
 
@@ -269,7 +269,7 @@ def test_another_machine_s_disk_is_refused(web, run_here, file_disk, name, value
     disk = file_disk(DISK)
     result = run_here(image2disk.run, IMG_URL=web.url, DEST_DISK=str(disk), **{name: value})
     assert result.status == 1
-    assert "refused" in result.failure
+    assert "rejected" in result.failure
     assert value in result.failure
     assert on(disk, 4) == b"old!"
 
@@ -277,7 +277,7 @@ def test_another_machine_s_disk_is_refused(web, run_here, file_disk, name, value
 def test_progress_reaches_the_agent(web, run_here, file_disk):
     web.body = IMAGE
     result = run_here(image2disk.run, IMG_URL=web.url, DEST_DISK=str(file_disk(DISK)))
-    progress = [note for note in result.notes if isinstance(note, ProgressNote)]
+    progress = [note for note in result.notes if isinstance(note, ProgressMessage)]
     assert progress[-1].percent == 100.0
     assert progress[-1].done_bytes == len(IMAGE)
     assert progress[-1].bytes_per_second > 0

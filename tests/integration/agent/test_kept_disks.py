@@ -14,7 +14,7 @@ import pytest
 from ironbell.agent import machine
 from ironbell.agent.actions import image2disk, rootio, wipe, writefile
 from ironbell.agent.actions.disks import devices
-from ironbell.agent.notes import ResultNote
+from ironbell.agent.messages import ResultMessage
 from ironbell.codec.diskidentity import DiskIdentity
 from ironbell.codec.diskwipe import parse
 
@@ -51,7 +51,7 @@ def holds(disk: str) -> bool:
 
 
 def messages(result: Any) -> str:
-    return "; ".join(note.message for note in result.notes if isinstance(note, ResultNote))
+    return "; ".join(note.message for note in result.notes if isinstance(note, ResultMessage))
 
 
 @pytest.mark.parametrize("name", ["KEPT", "0x5000c500a1b2c3d4"])
@@ -83,7 +83,7 @@ def test_a_name_that_is_no_disks_stops_the_wipe(rack: Rack, run_here) -> None:
 def test_an_image_for_a_kept_disk_is_refused(rack: Rack, run_here) -> None:
     words = {"DEST_DISK": rack.kept, "IMG_URL": "http://127.0.0.1:9/x.img", "IRONBELL_KEEP_DISKS": "KEPT"}
     result = run_here(image2disk.run, **words)
-    assert "is to be kept: refused" in result.failure
+    assert "must be kept: rejected" in result.failure
     assert holds(rack.kept)
 
 
@@ -93,7 +93,7 @@ def test_a_partition_of_a_kept_disk_is_refused(rack: Rack, run_here) -> None:
     words = {"DEST_DISK": f"{rack.kept}p1", "FS_TYPE": "ext4", "DEST_PATH": "/x", "CONTENTS": "x"}
     modes = {"UID": "0", "GID": "0", "MODE": "0644", "DIRMODE": "0755"}
     result = run_here(writefile.run, IRONBELL_KEEP_DISKS="KEPT", **words, **modes)
-    assert "is to be kept: refused" in result.failure
+    assert "must be kept: rejected" in result.failure
 
 
 @pytest.mark.parametrize("suffix", ["", "p3"])
@@ -105,7 +105,7 @@ def test_what_a_later_action_would_write_to_is_refused_before_anything_is_writte
     targets = f"{rack.other},{rack.kept}{suffix}"
     words = {"IRONBELL_KEEP_DISKS": "KEPT", "IRONBELL_WORKFLOW_DISKS": targets}
     result = run_here(wipe.run, DEST_DISK=rack.other, **words)
-    assert "is to be kept: refused" in result.failure
+    assert "must be kept: rejected" in result.failure
     assert holds(rack.other)
     assert holds(rack.kept)
 
@@ -119,5 +119,5 @@ def test_a_disk_layout_that_takes_a_kept_disk_is_refused(rack: Rack, run_here, w
     words = {"MIRROR_HOST": host, "METADATA_SERVICE_PORT": port, "IRONBELL_KEEP_DISKS": "KEPT"}
     result = run_here(rootio.run, "wipe", **words)
     assert result.status != 0
-    assert "is to be kept: refused" in result.failure, result.said
+    assert "must be kept: rejected" in result.failure, result.said
     assert holds(rack.kept)

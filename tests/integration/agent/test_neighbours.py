@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.agent import links
+from ironbell.agent import inventory as neighbours
 from ironbell.agent.inventory import Inventory
 from ironbell.codec import lldp
 from support.network import ip, lan, within
@@ -91,5 +91,5 @@ def test_without_the_right_nothing_is_heard_and_nothing_breaks(monkeypatch):
     def refused(*_arguments: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(links.socket, "socket", refused)
-    assert links.listener(["lo"]) is None
+    monkeypatch.setattr(neighbours.socket, "socket", refused)
+    assert neighbours.listener(["lo"]) is None

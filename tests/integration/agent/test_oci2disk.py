@@ -199,7 +199,7 @@ def test_content_that_is_not_its_digest_does_not_boot(shelf, run_here, file_disk
     disk = file_disk(4 * MIB)
     result = write(shelf, run_here, disk)
     assert result.status == 1
-    assert "the manifest says sha256:" in result.failure
+    assert "the manifest specifies sha256:" in result.failure
     assert disk.read_bytes()[:MIB] == bytes(MIB), "the first blocks are written last"
     shelf.manifests[found] += b" "
     before = disk.read_bytes()

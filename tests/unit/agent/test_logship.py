@@ -9,7 +9,7 @@ from grpclib.const import Status
 
 from ironbell.agent import logship
 from ironbell.agent.logship import LogShipper
-from ironbell.agent.notes import ProgressNote
+from ironbell.agent.messages import ProgressMessage
 from ironbell.agent.rpc import CallError
 from ironbell.codec.proto import log_pb2
 
@@ -60,7 +60,7 @@ async def test_lines_arrive_once_in_order_with_their_end(sent):
     log = shipper.open(workflow_id="ns/wf", action_id="a")
     for number in range(1200):
         log.add(log_pb2.STDOUT, str(number))
-    log.progress(ProgressNote(done_bytes=5, percent=50.0))
+    log.progress(ProgressMessage(done_bytes=5, percent=50.0))
     log.finish(0)
     assert await log.flushed(5)
     assert server.lines == [str(number) for number in range(1200)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.agent import notes
+from ironbell.agent import messages
 from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.disks import devices, secure
 from ironbell.agent.actions.disks.devices import Device
@@ -37,10 +37,10 @@ Logical Unit WWN Device Identifier: 5002538e00000000
 
 
 class Quiet:
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         pass
 
-    def note(self, note: notes.Note) -> None:
+    def send(self, message: messages.Message) -> None:
         pass
 
 
@@ -60,8 +60,8 @@ class Disk:
         return (self.folder / "asked").read_text().splitlines()
 
     def erase(self, name: str) -> str:
-        device = Device(asked=f"/dev/{name}", path=f"/dev/{name}", size=1 << 30, block_size=512, is_file=False)
-        return erase(Context(environment={}, voice=Quiet()), device)
+        device = Device(name=f"/dev/{name}", path=f"/dev/{name}", size=1 << 30, block_size=512, is_file=False)
+        return erase(Context(environment={}, output=Quiet()), device)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     opened: Callable[[Device], int] = lambda _device: os.open(os.devnull, os.O_RDONLY)  # noqa: E731
     monkeypatch.setattr(devices, "open_exclusively", opened)
-    monkeypatch.setattr(secure, "_LOOK_S", 0.01)
+    monkeypatch.setattr(secure, "_POLL_S", 0.01)
     return Disk(tmp_path)
 
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.agent import attributes, builtins, machine, notes, power
+from ironbell.agent import attributes, builtins, machine, messages, power
 from ironbell.agent.actions.context import ActionError
 from ironbell.agent.actions.streams.checksum import Checksum
-from ironbell.agent.actions.streams.download import shown
+from ironbell.agent.actions.streams.download import without_secrets
 from ironbell.agent.execution import LineSplitter
 from ironbell.agent.loop import duration_text
-from ironbell.agent.notes import AfterNote, Power, ProgressNote
+from ironbell.agent.messages import AfterMessage, Power, ProgressMessage
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_right_machine_is_recognised(expected):
 def test_another_machine_is_refused_with_both_values(expected):
     reason = machine.mismatch(expected, MACHINE)
     assert reason is not None
-    assert "refused" in reason
+    assert "rejected" in reason
     assert next(iter(expected.values())) in reason
 
 
@@ -171,13 +171,13 @@ def test_durations_have_their_two_largest_units(nanoseconds, text):
 
 @given(st.binary())
 def test_any_bytes_are_a_note_or_none(data):
-    note = notes.decode(data)
-    assert note is None or notes.decode(notes.encode(note)) == note
+    note = messages.decode(data)
+    assert note is None or messages.decode(messages.encode(note)) == note
 
 
 def test_notes_survive_the_pipe():
-    for note in (ProgressNote(done_bytes=1, percent=2.5), AfterNote(power=Power.KEXEC, delay_s=1.5)):
-        assert notes.decode(notes.encode(note)) == note
+    for note in (ProgressMessage(done_bytes=1, percent=2.5), AfterMessage(power=Power.KEXEC, delay_s=1.5)):
+        assert messages.decode(messages.encode(note)) == note
 
 
 @given(st.lists(st.binary(max_size=20), max_size=20))
@@ -215,8 +215,8 @@ def test_what_is_no_check_sum_is_refused(text):
 
 
 def test_addresses_are_shown_without_secrets():
-    assert shown("https://user:pass@host:1/a/b?token=x#y") == "https://host:1/a/b?…"
-    assert shown("http://host/a") == "http://host/a"
+    assert without_secrets("https://user:pass@host:1/a/b?token=x#y") == "https://host:1/a/b?…"
+    assert without_secrets("http://host/a") == "http://host/a"
 
 
 def test_only_a_machine_that_was_booted_for_the_agent_is_switched():

@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Callable
 
-from ironbell.agent import notes
-from ironbell.agent.actions.context import ActionError, Context, ProcessVoice, read_environment
+from ironbell.agent import messages
+from ironbell.agent.actions.context import ActionError, Context, ProcessOutput, read_environment
 from ironbell.agent.actions.disks import kernel
 from ironbell.agent.builtins import MODULES
 
@@ -21,17 +21,17 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in MODULES:
         sys.stderr.write(f"usage: python -m ironbell.agent.actions {{{','.join(sorted(MODULES))}}} [ARGUMENT...]\n")
         return 2
-    # An agent that dies takes its action along: the server offers the action again, and two must never write one disk.
+    # An agent that dies ends its action: the server offers the action again, and two must never write one disk.
     kernel.die_with_parent()
-    voice = ProcessVoice(os.environ)
+    output = ProcessOutput(os.environ)
     environment = read_environment(os.environ)
-    context = Context(environment=environment, voice=voice, command=tuple(arguments[1:]))
+    context = Context(environment=environment, output=output, command=tuple(arguments[1:]))
     module = importlib.import_module(f"ironbell.agent.actions.{MODULES[arguments[0]]}")
     return call(module.run, context)
 
 
 def call(run: Callable[[Context], None], context: Context) -> int:
-    """Run an action in this process; errors become a line, a note and the status."""
+    """Run an action in this process; an error becomes a line, a message to the agent and the status."""
     try:
         run(context)
     except ActionError as error:
@@ -39,10 +39,10 @@ def call(run: Callable[[Context], None], context: Context) -> int:
     except OSError as error:
         message, status = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 1
     except MemoryError:
-        message, status = "the machine has not enough memory for this action", 1
+        message, status = "the machine does not have enough memory for this action", 1
     else:
         return 0
-    context.note(notes.FailureNote(message=message))
+    context.send(messages.FailureMessage(message=message))
     sys.stderr.write(f"error: {message}\n")
     sys.stderr.flush()
     return status

@@ -2,11 +2,11 @@
 
 `ARCHIVE_URL`, `ARCHIVE_TYPE` (`tar`, `targz`; compression is recognised by the content), `DEST_DISK`, `FS_TYPE`,
 `DEST_PATH`; `TARFILE_CHECKSUM` (`sha256:…` or `sha512:…` of the decompressed tar) or `ARCHIVE_CHECKSUM` (of the file as
-it lies on the server; ours) is required unless `INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION=true`;
-`HTTP_CLIENT_TIMEOUT_MINUTES` (5) limits how long nothing may arrive.
+it is stored on the server; ours) is required unless `INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION=true`;
+`HTTP_CLIENT_TIMEOUT_MINUTES` (5) limits the time without data.
 
 Ownership by number, modes, times, extended attributes, hard links and device nodes are restored. A folder that
-exists, or a link to one, is kept and filled; another file is replaced. Everything happens in a process whose root is
+exists, or a link to one, is kept and filled; another file is replaced. All work is done in a process whose root is
 the file system, so that no name and no link in the archive leads out of it.
 
 Source: tinkerbell/actions: archive2disk; POSIX pax interchange format; tar(5).
@@ -40,14 +40,14 @@ def run(context: Context) -> None:
     expected, served = checksum.expected(context, "TARFILE_CHECKSUM"), checksum.expected(context, "ARCHIVE_CHECKSUM")
     if expected is None and served is None and not context.flag("INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION"):
         raise ActionError(
-            "TARFILE_CHECKSUM is not set; give sha256:… of the decompressed tar, or ARCHIVE_CHECKSUM of the file, or "
+            "TARFILE_CHECKSUM is not set; set it to sha256:… of the decompressed tar, set ARCHIVE_CHECKSUM, or "
             "set INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION=true",
             exit_status=20,
         )
     device = devices.resolve(context, context.required("DEST_DISK"))
     target = context.required("DEST_PATH")
     silent_s = 60 * context.number("HTTP_CLIENT_TIMEOUT_MINUTES", default=5)
-    download = Download(context.required("ARCHIVE_URL"), say=context.say, patience=Patience(total_s=silent_s))
+    download = Download(context.required("ARCHIVE_URL"), log=context.log, patience=Patience(total_s=silent_s))
     download.open()
     with contextlib.closing(download), mounts.mounted(device, context.required("FS_TYPE")) as root:
         chunks = download.chunks()
@@ -57,7 +57,7 @@ def run(context: Context) -> None:
             expected.verify("the archive")
         if served:
             served.verify("the downloaded file")
-    context.say(f"unpacked {devices.size_text(count)} into {target} on {device}")
+    context.log(f"unpacked {devices.size_text(count)} into {target} on {device}")
 
 
 def _tar(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -67,30 +67,30 @@ def _tar(chunks: Iterator[bytes]) -> Iterator[bytes]:
         if len(head) >= tarfile.BLOCKSIZE:
             break
 
-    def everything() -> Iterator[bytes]:
+    def all_chunks() -> Iterator[bytes]:
         yield head
         yield from chunks
 
     if (kind := decompress.sniff(head)) is not None:
-        return decompress.expand(everything(), kind)
-    return everything()
+        return decompress.expand(all_chunks(), kind)
+    return all_chunks()
 
 
 def _unpack(context: Context, download: Download, tar: Iterator[bytes], *, root: Path, target: str) -> int:
-    """Feed the tar to a child process that lives inside the mounted system; the number of bytes fed."""
+    """Send the tar to a child process that lives inside the mounted system; return the number of bytes sent."""
     reading, writing = os.pipe()
-    complaint_reading, complaint_writing = os.pipe()
+    error_reading, error_writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(writing)
-        os.close(complaint_reading)
-        os._exit(_child(reading, complaint_writing, root=root, target=target))
+        os.close(error_reading)
+        os._exit(_child(reading, error_writing, root=root, target=target))
     os.close(reading)
-    os.close(complaint_writing)
-    meter = Meter(context, what="archive2disk")
+    os.close(error_writing)
+    meter = Meter(context, operation="archive2disk")
     count = 0
     # The thread starts only after the fork.
-    with relayed(tar) as chunks, os.fdopen(complaint_reading, "rb") as complaints:
+    with relayed(tar) as chunks, os.fdopen(error_reading, "rb") as errors:
         try:
             with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "wb", buffering=0) as pipe:
                 for chunk in chunks:
@@ -98,7 +98,7 @@ def _unpack(context: Context, download: Download, tar: Iterator[bytes], *, root:
                     count += len(chunk)
                     meter.update(count, share=download.offset / download.total if download.total else None)
         finally:
-            message = complaints.read().decode("utf-8", "replace")
+            message = errors.read().decode("utf-8", "replace")
             _, status = os.waitpid(child, 0)
         if status:
             raise ActionError(message or "the archive could not be unpacked")
@@ -112,13 +112,13 @@ def _write_all(descriptor: int, chunk: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _as_it_is(member: tarfile.TarInfo, _path: str) -> tarfile.TarInfo:
-    """Nothing of the member is changed: the process sees nothing but the disk's file system."""
+def _unfiltered(member: tarfile.TarInfo, _path: str) -> tarfile.TarInfo:
+    """Extract the member unchanged: the process sees only the disk's file system."""
     return member
 
 
-def _child(reading: int, complaint_writing: int, *, root: Path, target: str) -> int:
-    """Unpack standard tar from a pipe below `target`; the exit status. Never raises."""
+def _child(reading: int, error_writing: int, *, root: Path, target: str) -> int:
+    """Unpack standard tar from a pipe below `target`; return the exit status. Never raises."""
     try:
         os.chroot(root)
         os.chdir("/")
@@ -126,20 +126,20 @@ def _child(reading: int, complaint_writing: int, *, root: Path, target: str) -> 
         with os.fdopen(reading, "rb") as pipe:
             with tarfile.open(fileobj=pipe, mode="r|") as archive:
                 # As an attribute: the in-memory OS's Python does not know it as an argument yet.
-                archive.extraction_filter = _as_it_is
+                archive.extraction_filter = _unfiltered
                 for member in archive:
                     _extract(archive, member, Path(target))
             while pipe.read(1 << 20):
                 pass
     except (tarfile.TarError, EOFError) as error:
-        message = f"the archive is no complete tar file: {error}"
+        message = f"the archive is not a complete tar file: {error}"
     except OSError as error:
         message = f"unpacking failed: {error.strerror}{f': {error.filename}' if error.filename else ''}"
     except BaseException:  # noqa: BLE001 - the boundary of the child process
         message = f"unpacking failed: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}"
     else:
         return 0
-    os.write(complaint_writing, message.encode("utf-8", "replace"))
+    os.write(error_writing, message.encode("utf-8", "replace"))
     return 1
 
 

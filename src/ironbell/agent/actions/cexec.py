@@ -1,9 +1,9 @@
 """cexec: run a command inside the system on a disk.
 
 `BLOCK_DEVICE`, `FS_TYPE`, `CMD_LINE`; `CHROOT` (any text) changes root into the file system; `DEFAULT_INTERPRETER`
-(such as `/bin/sh -c`) gets the whole line as one argument, without it the line is split at `;` and spaces;
-`UPDATE_RESOLV_CONF=true` lends this system's name servers for the time of the command. `JSON_OUTPUT` is accepted and
-has no effect: output is passed on as it comes. Status 10 is a bad value, 20 a missing one, 30 a failed command.
+(such as `/bin/sh -c`) gets the whole line as one argument; without it the line is split at `;` and spaces;
+`UPDATE_RESOLV_CONF=true` mounts this system's name servers for the time of the command. `JSON_OUTPUT` is accepted and
+has no effect: output is passed on unchanged. Status 10 is a bad value, 20 a missing one, 30 a failed command.
 
 Source: tinkerbell/actions: cexec.
 """
@@ -36,31 +36,31 @@ def run(context: Context) -> None:
     """Run the command."""
     lines = command_lines(context.required("CMD_LINE"), context.text("DEFAULT_INTERPRETER"))
     if not lines:
-        raise ActionError("CMD_LINE holds no command", exit_status=10)
-    lends_resolver = context.flag("UPDATE_RESOLV_CONF")
+        raise ActionError("CMD_LINE has no command", exit_status=10)
+    needs_resolver = context.flag("UPDATE_RESOLV_CONF")
     device = devices.resolve(context, context.required("BLOCK_DEVICE"))
     with contextlib.ExitStack() as stack:
         root = stack.enter_context(mounts.mounted(device, context.required("FS_TYPE")))
         changes_root = bool(context.text("CHROOT"))
         if changes_root:
             stack.enter_context(bound(root))
-            if lends_resolver:
-                stack.enter_context(_resolver_lent(root))
+            if needs_resolver:
+                stack.enter_context(_with_resolver(root))
         for arguments in lines:
             run_command(arguments, root=root if changes_root else None, environment=passed_on(context.environment))
-    context.say(f"ran {len(lines)} command(s) on {device}")
+    context.log(f"ran {len(lines)} command(s) on {device}")
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """The action's variables without those that are the agent's own."""
+    """The action's variables without the agent's own."""
     return {key: value for key, value in environment.items() if not key.startswith(("IRONBELL_", "PYTHON"))}
 
 
 def run_command(arguments: list[str], *, root: Path | None, environment: dict[str, str]) -> None:
-    """Run a program, inside the mounted system where one is given.
+    """Run a program, inside the mounted system if `root` is set.
 
     Raises:
-        ActionError: it failed, or is none.
+        ActionError: the program failed, or cannot be run.
     """
 
     def enter() -> None:
@@ -77,42 +77,42 @@ def run_command(arguments: list[str], *, root: Path | None, environment: dict[st
         if error.errno == errno.ENOENT:
             raise ActionError(f"there is no program {name} in the system on the disk", exit_status=_FAILED) from error
         if error.errno == errno.ENOEXEC:
-            reason = f"{name} cannot run here: it is built for another processor architecture, or no program"
+            reason = f"{name} cannot run here: it is built for another processor architecture, or is not a program"
             raise ActionError(reason, exit_status=_FAILED) from error
         raise ActionError(f"{name}: {error.strerror}", exit_status=_FAILED) from error
     if status:
         ending = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
         # Not its arguments: they may hold a password, and this text goes into the Workflow and into events.
-        raise ActionError(f"{name} {ending}; what it said is in the action's log", exit_status=_FAILED)
+        raise ActionError(f"{name} {ending}; its output is in the action's log", exit_status=_FAILED)
 
 
 @contextlib.contextmanager
 def bound(root: Path) -> Iterator[None]:
-    """The kernel's file systems inside the mounted system."""
-    done: list[str] = []
+    """Mount the kernel's file systems inside the mounted system, while the context lasts."""
+    mounted: list[str] = []
     try:
         for source in _BINDS:
             point = mounts.inside(root, source)
             point.mkdir(parents=True, exist_ok=True)
-            # with what is mounted below: /dev/pts is
+            # with the mounts below, such as /dev/pts
             kernel.mount(source, str(point), flags=kernel.MS_BIND | kernel.MS_REC)
-            done.append(str(point))
+            mounted.append(str(point))
         yield
     finally:
-        for bound in reversed(done):
+        for bound in reversed(mounted):
             kernel.unmount(bound, detach=True)
 
 
 @contextlib.contextmanager
-def _resolver_lent(root: Path) -> Iterator[None]:
-    """This system's name servers in place of the disk's: a bind mount, so that the disk's file never changes."""
+def _with_resolver(root: Path) -> Iterator[None]:
+    """Mount this system's name servers over the disk's: a bind mount, so that the disk's file never changes."""
     source = Path(_RESOLV_CONF).resolve()
     if not source.is_file():
         yield
         return
     target = mounts.inside(root, _RESOLV_CONF)
-    made = not target.exists()
-    if made:
+    is_new = not target.exists()
+    if is_new:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
     kernel.mount(str(source), str(target), flags=kernel.MS_BIND)
@@ -120,5 +120,5 @@ def _resolver_lent(root: Path) -> Iterator[None]:
         yield
     finally:
         kernel.unmount(str(target), detach=True)
-        if made:
+        if is_new:
             target.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""What an action gets and how it answers: its variables, its output, its notes to the agent.
+"""The interface of an action: its variables, its output, and its messages to the agent.
 
-Failure modes: every `ActionError` becomes one line on stderr, one note and the exit status that it carries; an
-operating system's error is turned into such a sentence at the top, never into a traceback.
+Failure modes: every `ActionError` becomes one line on stderr, one message and the exit status that it carries; an
+operating system's error is turned into such a text at the top, never into a traceback.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from ironbell.agent import notes
+from ironbell.agent import messages
 from ironbell.base.errors import IronbellError, Retry
 
 ALLOW_FILE_DISKS = "IRONBELL_ALLOW_FILE_DISKS"
@@ -22,7 +22,7 @@ ENVIRONMENT_FD_VARIABLE = "IRONBELL_ENVIRONMENT_FD"
 
 
 class ActionError(IronbellError):
-    """An action cannot do what it was asked for; the message is for the person who wrote the template."""
+    """An action cannot do what it was requested to do; the message is for the author of the template."""
 
     reason = "ActionFailed"
     retry = Retry.NEVER
@@ -32,41 +32,41 @@ class ActionError(IronbellError):
         self.exit_status = exit_status
 
 
-class Voice(Protocol):
-    """Where an action speaks to."""
+class Output(Protocol):
+    """Output of an action."""
 
-    def say(self, text: str) -> None:
-        """A line for people."""
+    def log(self, text: str) -> None:
+        """Print a line for people."""
         ...
 
-    def note(self, note: notes.Note) -> None:
-        """Something for the agent."""
+    def send(self, message: messages.Message) -> None:
+        """Send a message to the agent."""
         ...
 
 
-class ProcessVoice:
-    """Standard output, and the notes' pipe where there is one."""
+class ProcessOutput:
+    """Standard output, and the pipe to the agent if there is one."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        number = environment.get(notes.NOTES_FD_VARIABLE, "")
+        number = environment.get(messages.MESSAGES_FD_VARIABLE, "")
         self._descriptor = int(number) if number.isdigit() else None
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    def note(self, note: notes.Note) -> None:
+    def send(self, message: messages.Message) -> None:
         if self._descriptor is None:
             return
         try:
-            os.write(self._descriptor, notes.encode(note))
+            os.write(self._descriptor, messages.encode(message))
         except OSError:
-            # The agent is gone; the action still ends properly.
+            # The agent has ended; the action still ends properly.
             self._descriptor = None
 
 
 def read_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The action's variables over those of the process: from the agent's memory file where there is one."""
+    """The action's variables over those of the process, from the agent's memory file if it is set."""
     number = environment.get(ENVIRONMENT_FD_VARIABLE, "")
     if not number.isdigit():
         return dict(environment)
@@ -79,12 +79,12 @@ class Context:
     """One action's call."""
 
     environment: Mapping[str, str]
-    voice: Voice
+    output: Output
     command: tuple[str, ...] = ()
 
     @property
     def device_wait_s(self) -> float:
-        """How long to wait for a device that is not there yet, such as a partition after the table was read again."""
+        """Time to wait for a device that does not exist yet, such as a partition after the table was read again."""
         return self.number("DEVICE_WAIT_SECONDS", default=10.0)
 
     def required(self, name: str) -> str:
@@ -132,11 +132,11 @@ class Context:
 
     @property
     def allows_file_disks(self) -> bool:
-        """Regular files may stand in for disks: the test runner says so."""
+        """Return whether regular files may stand in for disks, which only the test runner permits."""
         return self.environment.get(ALLOW_FILE_DISKS) == "1"
 
-    def say(self, text: str) -> None:
-        self.voice.say(text)
+    def log(self, text: str) -> None:
+        self.output.log(text)
 
-    def note(self, note: notes.Note) -> None:
-        self.voice.note(note)
+    def send(self, message: messages.Message) -> None:
+        self.output.send(message)

@@ -1,10 +1,10 @@
-"""grub2disk: make the system on a disk start by itself, by its own GRUB.
+"""grub2disk: make the system on a disk start by itself, with its own GRUB.
 
 `GRUB_INSTALL_PATH` is the partition of the system's root, `FS_TYPE` its file system, `GRUB_DISK` the disk.
-`EFI_PARTITION` names the EFI system partition, else it is found on the disk by its type; `KERNEL_ARGUMENTS` go onto the
-kernel's command line; both are ours. What is installed is what the system has the files for: for UEFI the loader at
-the path that firmware tries on any disk, so that no variable of the firmware is needed; for BIOS the disk's first
-sector. Then the boot menu is made by the system's own program.
+`EFI_PARTITION` names the EFI system partition, else it is found on the disk by its type; `KERNEL_ARGUMENTS` are added
+to the kernel's command line; both are ours. Loaders are installed for the firmwares that the system has files for: for
+UEFI the loader at the path that firmware tries on any disk, so that no variable of the firmware is needed; for BIOS
+the disk's first sector. Then the system's own program creates the boot menu.
 
 Source: tinkerbell/actions: grub2disk; GRUB manual, section 4; grub-install(8), grub-mkconfig(8), blkid(8).
 """
@@ -37,7 +37,7 @@ def run(context: Context) -> None:
     disk = devices.resolve(context, context.required("GRUB_DISK"))
     environment = passed_on(context.environment) | {"PATH": _PATH, "LC_ALL": "C"}
     esp = _efi_partition(context, disk)
-    _make_known_by_uuid(device)
+    _link_by_uuid(device)
     with mounts.mounted(device, context.required("FS_TYPE")) as root:
         efi = [name for name in _EFI_TARGETS if _modules(root, name).is_dir()] if esp is not None else []
         bios = _modules(root, _BIOS_TARGET).is_dir()
@@ -58,7 +58,7 @@ def run(context: Context) -> None:
                 run_command(words, root=root, environment=environment)
             menu = ["grub-mkconfig", "-o", "/boot/grub/grub.cfg"]
             run_command(menu, root=root, environment=environment)
-    context.say(f"{disk} starts by GRUB ({', '.join([*efi, *([_BIOS_TARGET] if bios else [])])})")
+    context.log(f"{disk} starts by GRUB ({', '.join([*efi, *([_BIOS_TARGET] if bios else [])])})")
 
 
 def _modules(root: Path, target: str) -> Path:
@@ -73,11 +73,11 @@ def _arguments(context: Context) -> str:
 
 
 def _efi_partition(context: Context, disk: Device) -> Device | None:
-    """The one that is named, or the one on the disk whose type says so; None if there is none."""
+    """The named partition, or the one on the disk with that type; None if neither exists."""
     if name := context.text("EFI_PARTITION"):
         return devices.resolve(context, name)
-    found = [name for name in devices.partitions(disk.kernel_name) if _type(f"/dev/{name}") in _ESP]
-    return devices.resolve(context, f"/dev/{found[0]}") if found else None
+    names = [name for name in devices.partitions(disk.kernel_name) if _type(f"/dev/{name}") in _ESP]
+    return devices.resolve(context, f"/dev/{names[0]}") if names else None
 
 
 def _type(path: str) -> str:
@@ -89,8 +89,8 @@ def _tag(name: str, path: str) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def _make_known_by_uuid(device: Device) -> None:
-    """GRUB names the root by its UUID only where /dev does; udev may not have looked since it was formatted."""
+def _link_by_uuid(device: Device) -> None:
+    """Link the root by its UUID, which GRUB needs in /dev; udev may not have seen the new file system."""
     uuid = _tag("UUID", device.path)
     if not uuid:
         return
@@ -106,7 +106,7 @@ def _efi_mounted(root: Path, esp: Device | None) -> Iterator[None]:
     if esp is None:
         yield
         return
-    point = mounts.make_folders(root, _EFI_FOLDER, mode=0o755, owner=(0, 0))
+    point = mounts.create_folders(root, _EFI_FOLDER, mode=0o755, owner=(0, 0))
     mounts.mount(esp, "vfat", str(point))
     try:
         yield

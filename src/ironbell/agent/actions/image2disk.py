@@ -2,13 +2,16 @@
 
 `IMG_URL`, `DEST_DISK`; compression is recognised by the content (`COMPRESSED=true` insists on one). `IMG_CHECKSUM`
 (`sha256:…`) is that of the file as it lies on the server, `IMG_RAW_CHECKSUM` that of the image written.
-`RETRY_ENABLED` and `RETRY_DURATION_MINUTES` say how long to wait while nothing arrives (2 minutes without),
-`PROGRESS_INTERVAL_SECONDS` how often to say how far it is. `TEXT_LOGGING` is accepted and has no effect.
+`RETRY_ENABLED` and `RETRY_DURATION_MINUTES` set how long to wait while nothing arrives (2 minutes without),
+`PROGRESS_INTERVAL_SECONDS` how often to print the progress. `TEXT_LOGGING` is accepted and has no effect.
 
-The disk is touched only once the server has answered with something that can be an image; a transfer that is
-interrupted goes on where it stopped; the first blocks are written last, after everything has been verified.
+The disk is written only once the server has answered with something that can be an image; an interrupted transfer
+continues where it stopped; the first blocks are written last, after everything has been verified.
 
-Source: tinkerbell/actions: image2disk.
+An image that is not a copy of a disk (qcow2, VMDK and the like) is recognised by its first bytes: written unchanged it
+would not boot.
+
+Source: tinkerbell/actions: image2disk; QEMU: docs/interop/qcow2.rst, block/{qed,vdi,vhdx,vmdk,vpc}.c.
 """
 
 from __future__ import annotations
@@ -18,13 +21,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.disks import devices, foreign
+from ironbell.agent.actions.disks import devices
 from ironbell.agent.actions.disks.diskwriter import DiskWriter
 from ironbell.agent.actions.streams import checksum, decompress
-from ironbell.agent.actions.streams.download import Download, Patience, SourceChangedError, shown
+from ironbell.agent.actions.streams.download import Download, Patience, SourceChangedError, without_secrets
 from ironbell.agent.actions.streams.meter import Meter
 from ironbell.agent.actions.streams.relay import relayed
 
+QCOW2 = "qcow2"
+_VDI_AT, _VDI = 0x40, b"\x7f\x10\xda\xbe"
+_CONTAINERS = (
+    (b"QFI\xfb", QCOW2),
+    (b"QED\0", "QED"),
+    (b"KDMV", "VMDK"),
+    (b"COWD", "VMDK"),
+    (b"# Disk DescriptorFile", "VMDK"),
+    (b"conectix", "VHD"),
+    (b"vhdxfile", "VHDX"),
+)
 _HEAD = 4096
 _RESTARTS = 2
 _TAR_AT, _TAR = 257, b"ustar"
@@ -33,7 +47,7 @@ _MARKUP = (b"<!doctype", b"<html", b"<?xml")
 
 @dataclass(frozen=True)
 class Source:
-    """Where an image comes from: what it is called, its download, and the check sum of the file as it is served."""
+    """An image to write: its name, its download, and the checksum of the served file."""
 
     name: str
     download: Download
@@ -46,17 +60,17 @@ def run(context: Context) -> None:
 
     def source() -> Source:
         served = checksum.expected(context, "IMG_CHECKSUM")
-        return Source(shown(url), Download(url, say=context.say, patience=patience(context)), served)
+        return Source(without_secrets(url), Download(url, log=context.log, patience=patience(context)), served)
 
     write_from(context, source)
 
 
 def write_from(context: Context, source: Callable[[], Source]) -> None:
     """Write an image to `DEST_DISK`."""
-    begun_again(context, lambda: _transfer(context, source))
+    with_restarts(context, lambda: _transfer(context, source))
 
 
-def begun_again(context: Context, transfer: Callable[[], None]) -> None:
+def with_restarts(context: Context, transfer: Callable[[], None]) -> None:
     """Carry out a transfer, from the beginning again when the source changed on the way."""
     for left in reversed(range(_RESTARTS + 1)):
         try:
@@ -64,23 +78,23 @@ def begun_again(context: Context, transfer: Callable[[], None]) -> None:
         except SourceChangedError as error:
             if not left:
                 raise
-            context.say(f"{error.message}; starting again")
+            context.log(f"{error.message}; starting again")
         else:
             return
 
 
 def patience(context: Context) -> Patience:
-    """How long the template lets a download be silent."""
+    """The silence that the template allows a download."""
     stall_s = context.number("HTTP_STALL_SECONDS", default=Patience.stall_s, minimum=0.1)
     if not context.flag("RETRY_ENABLED"):
         return Patience(stall_s=stall_s)
     return Patience(total_s=60 * context.number("RETRY_DURATION_MINUTES", default=10), stall_s=stall_s)
 
 
-def _transfer(context: Context, make: Callable[[], Source]) -> None:
+def _transfer(context: Context, open_source: Callable[[], Source]) -> None:
     device = devices.resolve(context, context.required("DEST_DISK"))
     written = checksum.expected(context, "IMG_RAW_CHECKSUM")
-    source = make()
+    source = open_source()
     download, served = source.download, source.served
     download.open()
     try:
@@ -90,7 +104,14 @@ def _transfer(context: Context, make: Callable[[], Source]) -> None:
             image = written.over(image)
         writer = DiskWriter(device)
         try:
-            fill(context, image, writer=writer, what="image2disk", share=lambda: _share(download), name=source.name)
+            fill(
+                context,
+                image,
+                writer=writer,
+                operation="image2disk",
+                share=lambda: _share_read(download),
+                name=source.name,
+            )
             verify((served, "the downloaded file"), (written, "the image"))
             if download.total is not None and download.offset != download.total:
                 raise ActionError(f"only {download.offset} of {download.total} bytes arrived")
@@ -100,7 +121,7 @@ def _transfer(context: Context, make: Callable[[], Source]) -> None:
     finally:
         download.close()
     if not devices.reread_partitions(device):
-        context.say(f"the kernel did not read the new partition table of {device}; a reboot will")
+        context.log(f"the kernel did not read the new partition table of {device}; a reboot will")
 
 
 def _image(context: Context, source: Source, chunks: Iterator[bytes], *, device: devices.Device) -> Iterator[bytes]:
@@ -113,21 +134,21 @@ def _image(context: Context, source: Source, chunks: Iterator[bytes], *, device:
     kind = decompress.sniff(head)
     name, download = source.name, source.download
     if kind is not None:
-        context.say(f"writing {name} ({kind.value}{_announced(download)}) to {device}")
+        context.log(f"writing {name} ({kind.value}{_announced(download)}) to {device}")
         return decompress.expand(itertools.chain([head], chunks), kind)
     if context.flag("COMPRESSED"):
         raise ActionError(f"COMPRESSED is true, but {name} is neither gzip, xz, zstd nor bzip2")
     if head[:_HEAD].lstrip().lower().startswith(_MARKUP):
-        raise ActionError(f"{name} is a web page, no disk image; check IMG_URL")
+        raise ActionError(f"{name} is a web page, not a disk image; check IMG_URL")
     if not head:
         raise ActionError(f"{name} is empty")
     if head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
-        raise ActionError(f"{name} is a tar archive, no disk image; archive2disk unpacks one")
+        raise ActionError(f"{name} is a tar archive, not a disk image; use archive2disk")
     if download.total is not None and download.total > device.size:
         raise ActionError(
             f"the image has {devices.size_text(download.total)}, {device} only {devices.size_text(device.size)}"
         )
-    context.say(f"writing {name} (raw{_announced(download)}) to {device}")
+    context.log(f"writing {name} (raw{_announced(download)}) to {device}")
     return itertools.chain([head], chunks)
 
 
@@ -135,7 +156,7 @@ def _announced(download: Download) -> str:
     return "" if download.total is None else f", {devices.size_text(download.total)}"
 
 
-def _share(download: Download) -> float | None:
+def _share_read(download: Download) -> float | None:
     return download.offset / download.total if download.total else None
 
 
@@ -144,31 +165,31 @@ def fill(
     image: Iterator[bytes],
     *,
     writer: DiskWriter,
-    what: str,
+    operation: str,
     share: Callable[[], float | None],
     name: str,
 ) -> None:
-    """Write the image, but for what is held back until it is verified.
+    """Write the image, except the blocks that are held back until it is verified.
 
     Args:
         context: the action's.
         image: the bytes of the disk.
-        writer: the disk; nothing is done to it before there is something that can be an image.
-        what: the action, for people.
-        share: how much of the source has been read, 0 to 1; None where nobody knows.
-        name: what the source is called.
+        writer: the disk; it is not changed before the source has something that can be an image.
+        operation: the action, for people.
+        share: how much of the source has been read, 0 to 1; None if unknown.
+        name: the name of the source.
 
     Raises:
-        ActionError: there is no image, or it is none of a disk's own bytes, or it does not fit.
+        ActionError: the image is empty, is not the bytes of a disk, or does not fit.
     """
-    meter = Meter(context, what=what)
+    meter = Meter(context, operation=operation)
     with relayed(image) as chunks:
         first = next(chunks, b"")
         if not first:
             raise ActionError("the image is empty")
-        kind = foreign.container(first)
+        kind = container_format(first)
         if kind is not None:
-            raise ActionError(f"{name} is a {kind} image, not the bytes of a disk; {foreign.remedy(kind)}")
+            raise ActionError(f"{name} is a {kind} image, not the bytes of a disk; {remedy(kind)}")
         writer.prepare()
         for chunk in itertools.chain([first], chunks):
             writer.write(chunk)
@@ -176,18 +197,32 @@ def fill(
         writer.flush()
     meter.finish(writer.position)
     if writer.skipped:
-        context.say(f"{devices.size_text(writer.skipped)} of it zeros that the device made by itself")
+        context.log(f"{devices.size_text(writer.skipped)} of it are zeros that the device wrote by itself")
 
 
 def verify(*sums: tuple[checksum.Checksum | None, str]) -> None:
-    """Hold check sums, each with what it is of, to what was read.
+    """Compare checksums, each with the name of its subject, with the data that was read.
 
     Raises:
-        ActionError: one is another.
+        ActionError: a checksum differs.
     """
     try:
-        for expected, what in sums:
+        for expected, subject in sums:
             if expected:
-                expected.verify(what)
+                expected.verify(subject)
     except ActionError as error:
-        raise ActionError(f"{error.message}; the disk is left without a partition table") from error
+        raise ActionError(f"{error.message}; the disk has no partition table now") from error
+
+
+def container_format(head: bytes) -> str | None:
+    """The format of an image that starts with these bytes; None for bytes that may be a disk's own."""
+    if head[_VDI_AT : _VDI_AT + len(_VDI)] == _VDI:
+        return "VDI"
+    return next((name for beginning, name in _CONTAINERS if head.startswith(beginning)), None)
+
+
+def remedy(kind: str) -> str:
+    """The remedy for an image that an action does not write."""
+    if kind == QCOW2:
+        return "qemuimg2disk writes one that is not compressed as a whole"
+    return "convert it: qemu-img convert -c -O qcow2 for qemuimg2disk, or -O raw for image2disk"

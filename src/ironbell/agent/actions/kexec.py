@@ -20,7 +20,7 @@ from pathlib import Path
 from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.disks import devices, grubcfg, mounts
 from ironbell.agent.actions.reboot import DEFAULT_WAIT_S
-from ironbell.agent.notes import AfterNote, Power
+from ironbell.agent.messages import AfterMessage, Power
 
 _DEFAULT_GRUBCFG = "boot/grub/grub.cfg"
 _SYSCALLS = {"x86_64": 320, "aarch64": 294}
@@ -30,32 +30,32 @@ _UNABLE = {errno.ENOSYS, errno.EPERM}
 
 
 def run(context: Context) -> None:
-    """Load the kernel and ask the agent to start it."""
+    """Load the kernel and have the agent start it."""
     device = devices.resolve(context, context.required("BLOCK_DEVICE"))
     delay_s = context.number("WAIT_SECONDS", default=DEFAULT_WAIT_S)
     with mounts.mounted(device, context.required("FS_TYPE"), read_only=True) as root:
         entry = choose(context, root)
-        context.say(f"loading {entry.kernel} with {' '.join(entry.initrds) or 'no initrd'} from {device}")
+        context.log(f"loading {entry.kernel} with {' '.join(entry.initrds) or 'no initrd'} from {device}")
         try:
             _load(root, entry)
         except OSError as error:
             if error.errno not in _UNABLE or context.text("KEXEC_FALLBACK", "reboot") != "reboot":
                 raise ActionError(f"the kernel {entry.kernel} cannot be loaded: {error.strerror}") from error
-            context.say(f"this system cannot start another kernel ({error.strerror}); the machine reboots instead")
-            context.note(AfterNote(power=Power.REBOOT, delay_s=delay_s))
+            context.log(f"this system cannot start another kernel ({error.strerror}); the machine reboots instead")
+            context.send(AfterMessage(power=Power.REBOOT, delay_s=delay_s))
             return
-    context.note(AfterNote(power=Power.KEXEC, delay_s=delay_s))
+    context.send(AfterMessage(power=Power.KEXEC, delay_s=delay_s))
 
 
 def choose(context: Context, root: Path) -> grubcfg.Entry:
-    """What to start, from the variables or from GRUB's configuration."""
+    """The entry to start, from the variables or from GRUB's configuration."""
     arguments = context.text("CMD_LINE")
     if kernel := context.text("KERNEL_PATH"):
         return grubcfg.Entry("", kernel=kernel, initrds=context.text("INITRD_PATH").split(), arguments=arguments)
     name = context.text("GRUBCFG_PATH", _DEFAULT_GRUBCFG)
     path = mounts.inside(root, name)
     if not path.is_file():
-        raise ActionError(f"there is no {name} on the disk; set KERNEL_PATH, or GRUBCFG_PATH")
+        raise ActionError(f"{name} does not exist on the disk; set KERNEL_PATH, or GRUBCFG_PATH")
     entry = grubcfg.default_entry(path.read_text("utf-8", "replace"))
     if entry is None:
         raise ActionError(f"{name} has no menu entry with a kernel; set KERNEL_PATH")
@@ -70,7 +70,7 @@ def _file(root: Path, name: str) -> Path:
         path = mounts.inside(root, candidate)
         if path.is_file():
             return path
-    raise ActionError(f"there is no {name} on the disk")
+    raise ActionError(f"{name} does not exist on the disk")
 
 
 def _load(root: Path, entry: grubcfg.Entry) -> None:

@@ -1,13 +1,14 @@
 """network: give the system on a disk the static network that its Hardware describes.
 
 `INTERFACES` is the Hardware's `spec.interfaces` as JSON (`{{ .hardware.spec.interfaces | toJson | quote }}`),
-`DEST_DISK` the disk; the file system on it that holds an operating system is found, unless `FS_TYPE` says that
-DEST_DISK is that partition. `BONDING_MODE` (a number or a name; empty or 0 is none) makes one bond of all cards,
-`BONDS` (`[{"name": "bond0", "mode": "802.3ad", "members": [MAC, ...]}]`; templates keep it in the Hardware's annotation
-`ironbell.dev/bonds`) says it card by card. `FORMAT` is `netplan`, `networkd` or `auto`: what the system has.
+`DEST_DISK` the disk; the file system on it that holds an operating system is found, unless `FS_TYPE` is set, which
+means that DEST_DISK is that partition. `BONDING_MODE` (a number or a name; empty or 0 for single cards) makes one bond
+of all cards; `BONDS` (`[{"name": "bond0", "mode": "802.3ad", "members": [MAC, ...]}]`; templates keep it in the
+Hardware's annotation `ironbell.dev/bonds`) sets it card by card. `FORMAT` is `netplan`, `networkd` or `auto`, which
+selects the one that the system has.
 
-What else would ask for an address there is taken out: other files of netplan, ifupdown's interfaces, cloud-init's
-network. Where nothing else resolves names, /etc/resolv.conf lists every name server.
+Other configuration that would request an address is removed: other files of netplan, ifupdown's interfaces,
+cloud-init's network. Where no other service resolves names, /etc/resolv.conf lists every name server.
 
 Source: systemd.network(5); netplan(5); interfaces(5); resolv.conf(5); cloud-init: network configuration.
 """
@@ -38,7 +39,7 @@ _NETWORKD: Final = ("usr/lib/systemd/systemd-networkd", "lib/systemd/systemd-net
 _RESOLVED: Final = ("usr/lib/systemd/systemd-resolved", "lib/systemd/systemd-resolved")
 _NETPLAN: Final = ("usr/sbin/netplan", "usr/bin/netplan")
 _UNITS: Final = "/etc/systemd/system"
-_WANTED: Final = (
+_UNIT_LINKS: Final = (
     ("dbus-org.freedesktop.network1.service", "systemd-networkd.service"),
     ("multi-user.target.wants/systemd-networkd.service", "systemd-networkd.service"),
     ("sockets.target.wants/systemd-networkd.socket", "systemd-networkd.socket"),
@@ -46,7 +47,7 @@ _WANTED: Final = (
 )
 _LOOPBACK: Final = "# the network is systemd-networkd's\nauto lo\niface lo inet loopback\n"
 _MOST_NAME_SERVERS: Final = 3
-"""What the C library reads."""
+"""Limit of the C library."""
 
 
 def run(context: Context) -> None:
@@ -56,18 +57,18 @@ def run(context: Context) -> None:
     with mounts.mounted(device, fs_type) as root:
         form = _form(context, root)
         (_write_netplan if form == "netplan" else _write_networkd)(context, root, network)
-        _quieten(context, root)
+        _remove_others(context, root)
         if not _has(root, _RESOLVED):
             _write_resolver(context, root, network)
     addresses = ", ".join(address for link in network.links for address in link.addresses)
-    context.say(f"{device} has a static network by {form}: {addresses}")
+    context.log(f"{device} has a static network by {form}: {addresses}")
 
 
 def parse(interfaces: str, bonds: str, bonding_mode: str) -> Network:
     """The network that the action's variables describe.
 
     Raises:
-        ActionError: they do not describe one, or no interface has an address.
+        ActionError: they do not describe a network, or no interface has an address.
     """
     try:
         network = plan(read_interfaces(interfaces), read_bonds(bonds, bonding_mode))
@@ -97,7 +98,7 @@ def _has(root: Path, names: tuple[str, ...]) -> bool:
 
 def _write_netplan(context: Context, root: Path, network: Network) -> None:
     for other in sorted(mounts.inside(root, "/etc/netplan").glob("*.yaml")):
-        context.say(f"/etc/netplan/{other.name} is taken out")
+        context.log(f"removed /etc/netplan/{other.name}")
         other.unlink()
     # JSON is YAML, and the in-memory OS has no writer of the latter
     text = msgspec.json.format(msgspec.json.encode(netplan(network)), indent=2).decode()
@@ -110,21 +111,21 @@ def _write_networkd(context: Context, root: Path, network: Network) -> None:
         earlier.unlink()
     for name, text in networkd(network).items():
         _put(root, f"/etc/systemd/network/{name}", text)
-    for link, unit in _WANTED:
+    for link, unit in _UNIT_LINKS:
         place = mounts.inside(root, f"{_UNITS}/{Path(link).parent}") / Path(link).name
-        mounts.make_folders(root, f"{_UNITS}/{Path(link).parent}", mode=0o755, owner=(0, 0))
+        mounts.create_folders(root, f"{_UNITS}/{Path(link).parent}", mode=0o755, owner=(0, 0))
         with contextlib.suppress(FileExistsError):
             place.symlink_to(f"/lib/systemd/system/{unit}")
-    context.say(
+    context.log(
         f"systemd-networkd has {counted(len(network.cards), 'card')}, {counted(len(network.bonds), 'bond')}, "
         f"{counted(len(network.vlans), 'VLAN')}"
     )
 
 
-def _quieten(context: Context, root: Path) -> None:
-    """Take out what else would configure a card."""
+def _remove_others(context: Context, root: Path) -> None:
+    """Remove other configuration of a card."""
     if mounts.inside(root, "/etc/network/interfaces").is_file():
-        context.say("/etc/network/interfaces keeps the loopback only")
+        context.log("/etc/network/interfaces now configures the loopback only")
         _put(root, "/etc/network/interfaces", _LOOPBACK)
     if mounts.inside(root, "/etc/cloud").is_dir():
         _put(root, "/etc/cloud/cloud.cfg.d/99-ironbell-network.cfg", "network: {config: disabled}\n")
@@ -134,7 +135,7 @@ def _write_resolver(context: Context, root: Path, network: Network) -> None:
     if not network.name_servers:
         return
     if len(network.name_servers) > _MOST_NAME_SERVERS:
-        context.say(f"programs ask the first {_MOST_NAME_SERVERS} of {len(network.name_servers)} name servers only")
+        context.log(f"programs use the first {_MOST_NAME_SERVERS} of {len(network.name_servers)} name servers only")
     lines = [f"nameserver {server}" for server in network.name_servers]
     lines += [f"search {' '.join(network.search)}"] if network.search else []
     place = mounts.inside(root, "/etc") / "resolv.conf"

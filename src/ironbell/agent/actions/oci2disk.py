@@ -1,11 +1,11 @@
 """oci2disk: write a disk image from an OCI registry to a disk.
 
 `IMG_URL` is `registry/repository:tag` (or `@sha256:…`), `DEST_DISK` the disk. The image is the one layer of the
-artifact, compressed or not, as `oras push` makes it. `REGISTRY_USERNAME` and `REGISTRY_PASSWORD` where the registry
-wants them, `SKIP_VERIFY=true` for one whose certificate nobody has signed, `PLAIN_HTTP=true` (ours) for one without
-TLS. Everything else is as for image2disk.
+artifact, compressed or not, as `oras push` creates it. `REGISTRY_USERNAME` and `REGISTRY_PASSWORD` where the registry
+needs them, `SKIP_VERIFY=true` for one whose certificate no known authority signed, `PLAIN_HTTP=true` (ours) for one
+without TLS. Everything else is as for image2disk.
 
-The manifest and the layer are held to their digests before the disk's first blocks are written.
+The manifest and the layer are compared with their digests before the disk's first blocks are written.
 
 Source: tinkerbell/actions: oci2disk.
 """
@@ -33,12 +33,12 @@ def run(context: Context) -> None:
     )
     layer = registry.layer()
     title = layer.annotations.get(_TITLE, "")
-    context.say(f"{reference} is {layer.digest}{f' ({title})' if title else ''}")
+    context.log(f"{reference} is {layer.digest}{f' ({title})' if title else ''}")
 
     def source() -> image2disk.Source:
         download = Download(
             registry.blob(layer),
-            say=context.say,
+            log=context.log,
             patience=image2disk.patience(context),
             authorize=registry.authorization,
             skip_verify=context.flag("SKIP_VERIFY"),

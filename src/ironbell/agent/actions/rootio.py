@@ -1,11 +1,11 @@
-"""rootio: partition, format, mount or wipe as the machine's metadata says.
+"""rootio: partition, format, mount or wipe as the machine's metadata describes.
 
-The first word of the command says what to do: `partition`, `format`, `mount`, `wipe`, `version`. `MIRROR_HOST` and
-`METADATA_SERVICE_PORT` (7080) say where the metadata is; `MBR` (any text) makes an MBR table instead of GPT;
+The first word of the command selects what to do: `partition`, `format`, `mount`, `wipe`, `version`. `MIRROR_HOST` and
+`METADATA_SERVICE_PORT` (7080) locate the metadata; `MBR` (any text) makes an MBR table instead of GPT;
 `JSON_FILE` reads the metadata from a file. Unlike upstream's, any failure fails the action. `mount` mounts below
 `/mnt/rootio` of the in-memory OS, where the file systems stay for later actions.
 
-Programs: sfdisk, mkfs.*, mkswap, and pvcreate, vgcreate, lvcreate where volume groups are asked for.
+Programs: sfdisk, mkfs.*, mkswap, and pvcreate, vgcreate, lvcreate for volume groups.
 
 Source: tinkerbell/actions: rootio.
 """
@@ -48,7 +48,7 @@ def run(context: Context) -> None:
     }
     verb = context.command[0] if context.command else ""
     if verb == "version":
-        context.say("rootio, built into the Ironbell agent")
+        context.log("rootio, built into the Ironbell agent")
         return
     if verb not in verbs:
         raise ActionError(f"rootio's command is {verb!r}; write one of {', '.join(verbs)}", exit_status=10)
@@ -80,7 +80,7 @@ def _run(context: Context, command: list[str], *, script: str | None = None) -> 
         raise ActionError(f"this in-memory OS has no {command[0]}")
     done = subprocess.run(
         command,
-        # An action that dies must not leave a formatter at work: the action is offered again.
+        # An action that dies must not leave a formatter running: the action is offered again.
         preexec_fn=kernel.die_with_parent,
         input=script,
         stdout=subprocess.PIPE,
@@ -90,14 +90,14 @@ def _run(context: Context, command: list[str], *, script: str | None = None) -> 
         check=False,
     )
     for line in done.stdout.splitlines():
-        context.say(line)
+        context.log(line)
     if done.returncode:
         last = next((line for line in reversed(done.stdout.splitlines()) if line.strip()), "")
         raise ActionError(f"{' '.join(command)} failed with status {done.returncode}: {last.strip()}")
 
 
-def _free(context: Context, name: str) -> devices.Device:
-    """A device that nobody uses, checked by opening it exclusively for a moment."""
+def _unused(context: Context, name: str) -> devices.Device:
+    """A device that is not in use, checked by opening it exclusively for a moment."""
     device = devices.resolve(context, name)
     os.close(devices.open_exclusively(device))
     return device
@@ -105,7 +105,7 @@ def _free(context: Context, name: str) -> devices.Device:
 
 def _partition(context: Context, storage: Storage) -> None:
     for disk in storage.disks or []:
-        device = _free(context, disk.device)
+        device = _unused(context, disk.device)
         script = partition_script(disk, mbr=bool(context.text("MBR")), sector_size=device.block_size)
         if disk.wipe_table:
             wipe.wipe(context, device, method="quick")
@@ -117,7 +117,7 @@ def _partition(context: Context, storage: Storage) -> None:
             raise ActionError(f"the kernel did not read the new partition table of {device}")
     for group in storage.volume_groups or []:
         for volume in group.physical_volumes:
-            _free(context, volume)
+            _unused(context, volume)
         for command in volume_commands(group):
             _run(context, command)
 
@@ -125,19 +125,19 @@ def _partition(context: Context, storage: Storage) -> None:
 def _format(context: Context, storage: Storage) -> None:
     for filesystem in storage.filesystems or []:
         command = format_command(filesystem.mount)
-        _free(context, filesystem.mount.device)
+        _unused(context, filesystem.mount.device)
         _run(context, command)
 
 
 def _mount(context: Context, storage: Storage) -> None:
-    wanted = [item.mount for item in storage.filesystems or [] if item.mount.point and item.mount.format != "swap"]
-    # Parents before what is mounted inside them.
-    for entry in sorted(wanted, key=lambda mount: mount.point.rstrip("/").count("/")):
+    entries = [item.mount for item in storage.filesystems or [] if item.mount.point and item.mount.format != "swap"]
+    # Parents before the mounts inside them.
+    for entry in sorted(entries, key=lambda mount: mount.point.rstrip("/").count("/")):
         device = devices.resolve(context, entry.device)
         point = mounts.inside(MOUNT_ROOT, entry.point)
         point.mkdir(parents=True, exist_ok=True)
         mounts.mount(device, entry.format, str(point))
-        context.say(f"mounted {device} at {point}")
+        context.log(f"mounted {device} at {point}")
 
 
 def _wipe(context: Context, storage: Storage) -> None:

@@ -1,11 +1,11 @@
-"""wipe (also `wipedisk`): make what was on a disk unreadable or at least unusable.
+"""wipe (also `wipedisk`): make the data on a disk unreadable, or at least unusable.
 
 `DEST_DISK` is one device, several separated by commas, or `all` (every disk of the machine that is not in use).
 `WIPE_METHOD`:
 
-- `quick` (default): tell the device that nothing is needed any more (discard, where it can), then write zeros over
-  both ends of the disk and of every partition, where partition tables, file systems, RAID and volume groups keep
-  their signatures. What lies between may still be readable.
+- `quick` (default): discard the whole device (where it can), then write zeros over both ends of the disk and of every
+  partition, where partition tables, file systems, RAID and volume groups keep their signatures. Data between them may
+  still be readable.
 - `complete`: nothing stays readable, by the quickest way that the disk has: NVMe format or sanitize, discard that reads
   back as zeros, ATA security erase, else by overwriting all of it.
 - `zero`: every byte reads as zero afterwards; by an offload of the device where it has one.
@@ -13,9 +13,9 @@
 - `secure`: by the device itself, including copies that it made: NVMe format or sanitize, ATA security erase, else
   secure discard; fails where the device cannot.
 
-A disk that is to be kept is left alone, and reported as kept. All methods but `quick` are proven: sectors at random
-places are read before and after. What was done to which disk, by its serial number, and whether that is complete, is
-the action's result.
+A disk that is kept is not touched, and is reported as kept. All methods but `quick` are verified: sectors at random
+places are read before and after. The result of the action states for each disk, by its serial number, what was done and
+whether it was complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.disks import devices, kernel, secure, wipeproof
 from ironbell.agent.actions.disks.devices import Device
 from ironbell.agent.actions.streams.meter import Meter
-from ironbell.agent.notes import ResultNote
+from ironbell.agent.messages import ResultMessage
 from ironbell.codec.diskidentity import DiskIdentity
 from ironbell.codec.diskwipe import DiskReport, time_limit_s
 
@@ -47,7 +47,7 @@ _UNSUPPORTED: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY})
 
 @dataclass(frozen=True, slots=True)
 class _Erased:
-    """What was done to a disk."""
+    """The erasure of a disk."""
 
     method: str
     covered: int
@@ -76,28 +76,28 @@ def run(context: Context) -> None:
 
 
 def _report(context: Context, report: DiskReport) -> None:
-    context.say(str(report))
-    context.note(ResultNote(message=str(report)))
+    context.log(str(report))
+    context.send(ResultMessage(message=str(report)))
 
 
-def _free(context: Context, found: list[Device], kept: Mapping[str, DiskIdentity]) -> list[Device]:
+def _free(context: Context, candidates: list[Device], kept: Mapping[str, DiskIdentity]) -> list[Device]:
     free = []
-    for device in found:
+    for device in candidates:
         if (use := devices.in_use(device)) is None:
             free.append(device)
         else:
-            context.say(f"{device} is left alone: {use}")
+            context.log(f"{device} is not wiped: {use}")
     if not free and not kept:
-        raise ActionError("DEST_DISK is all, but this machine has no disk that is not in use")
+        raise ActionError("DEST_DISK is all, but every disk of this machine is in use")
     return free
 
 
 def wipe(context: Context, device: Device, *, method: str) -> None:
-    """Wipe one disk, prove it, and let the kernel forget its partitions."""
+    """Wipe one disk, verify it, and have the kernel read its partitions again."""
     edges = _edges(device)
     os.close(devices.open_exclusively(device))
     samples = None if method == "quick" else wipeproof.take(device)
-    own = _own_means(context, device) if method == "secure" else None
+    own = _erased_by_disk(context, device, secure.erase) if method == "secure" else None
     if method == "complete":
         erased = _complete(context, device)
     else:
@@ -107,9 +107,9 @@ def wipe(context: Context, device: Device, *, method: str) -> None:
     if samples is not None:
         wipeproof.verify(context, device, samples, zeros=erased.zeros)
     if not devices.reread_partitions(device):
-        context.say(f"the kernel did not read the partition table of {device} again; a reboot will")
+        context.log(f"the kernel did not read the partition table of {device} again; a reboot will")
     report = DiskReport(
-        device=device.asked,
+        device=device.name,
         size=devices.size_text(device.size),
         serial="" if device.is_file else machine.disk_serial(devices.whole_disk(device.kernel_name)),
         method=erased.method,
@@ -121,7 +121,7 @@ def wipe(context: Context, device: Device, *, method: str) -> None:
 
 
 def _opened(device: Device, work: Callable[[int], _T]) -> _T:
-    """Do something with a disk that nobody else can use meanwhile, and have it kept by the disk."""
+    """Run a function on a disk that no other program can use meanwhile, and flush the disk."""
     descriptor = devices.open_exclusively(device)
     try:
         done = work(descriptor)
@@ -131,33 +131,29 @@ def _opened(device: Device, work: Callable[[int], _T]) -> _T:
     return done
 
 
-def _own_means(context: Context, device: Device) -> _Erased | None:
+def _erased_by_disk(context: Context, device: Device, erase: Callable[[Context, Device], str]) -> _Erased | None:
     """Have the disk erase itself; None where it cannot."""
-    how = "" if device.is_file else secure.erase(context, device)
-    return _Erased(how, device.size, complete=True) if how else None
+    method_name = "" if device.is_file else erase(context, device)
+    return _Erased(method_name, device.size, complete=True) if method_name else None
 
 
 def _complete(context: Context, device: Device) -> _Erased:
-    """Leave nothing readable: by the first way that the disk has and that does not fail."""
+    """Leave nothing readable: by the first method that the disk has and that does not fail."""
 
-    def by(erase: Callable[[Context, Device], str]) -> _Erased | None:
-        how = "" if device.is_file else erase(context, device)
-        return _Erased(how, device.size, complete=True) if how else None
-
-    ways: tuple[Callable[[], _Erased | None], ...] = (
-        lambda: by(secure.erase_nvme),
+    methods: tuple[Callable[[], _Erased | None], ...] = (
+        lambda: _erased_by_disk(context, device, secure.erase_nvme),
         lambda: _opened(device, lambda descriptor: _discard_to_zeros(context, device, descriptor)),
-        lambda: by(secure.erase_ata),
+        lambda: _erased_by_disk(context, device, secure.erase_ata),
     )
-    for way in ways:
+    for erase in methods:
         try:
-            erased = way()
+            erased = erase()
         except ActionError as error:
-            context.say(f"{error.message}; the next way is tried")
+            context.log(f"{error.message}; trying the next method")
             continue
         except OSError as error:
-            # Firmware that rejects a command often says so by an I/O error. A broken disk fails at the last way, too.
-            context.say(f"{device}: {error.strerror or error}; the next way is tried")
+            # Firmware that rejects a command may answer with an I/O error. A broken disk fails at the last method too.
+            context.log(f"{device}: {error.strerror or error}; trying the next method")
             continue
         if erased is not None:
             return erased
@@ -165,20 +161,20 @@ def _complete(context: Context, device: Device) -> _Erased:
 
 
 def _discard_to_zeros(context: Context, device: Device, descriptor: int) -> _Erased | None:
-    """Discard where the kernel promises zeros afterwards, or where reading all of it shows them; None elsewhere."""
+    """Discard where the kernel promises zeros afterwards, or where reading the whole disk shows them; else None."""
     if not _discard_if_possible(device, descriptor):
         return None
     if _has_zeroed(context, device, descriptor):
         return _Erased("discard that reads as zeros", device.size, complete=True, zeros=True)
     if wipeproof.is_zero(context, device):
         return _Erased("discard that was read back as zeros", device.size, complete=True, zeros=True)
-    context.say(f"{device} can discard, but does not read as zeros afterwards")
+    context.log(f"{device} can discard, but does not read as zeros afterwards")
     return None
 
 
 def _has_zeroed(context: Context, device: Device, descriptor: int) -> bool:
-    """Have the device make all of itself read as zeros without being sent them; False where it cannot."""
-    meter = Meter(context, what="wipe")
+    """Have the device make all of itself read as zeros without writing them; return False where it cannot."""
+    meter = Meter(context, operation="wipe")
     for start in range(0, device.size, _STEP):
         length = min(_STEP, device.size - start)
         try:
@@ -193,15 +189,15 @@ def _has_zeroed(context: Context, device: Device, descriptor: int) -> bool:
 
 
 def _by_kernel(context: Context, device: Device, descriptor: int, method: str, edges: list[tuple[int, int]]) -> _Erased:
-    """Erase by what every block device may have."""
+    """Erase with the methods that every block device may have."""
     if method == "zero":
         return _overwrite(context, device, descriptor)
     if method == "quick":
         discarded = _discard_if_possible(device, descriptor)
         if not discarded:
-            context.say(f"{device} cannot discard; only signatures are erased (WIPE_METHOD=complete erases everything)")
-        how = "discard, and zeros at the ends" if discarded else "zeros at the ends only"
-        return _Erased(how, _length(edges), complete=False)
+            context.log(f"{device} cannot discard; only signatures are erased (WIPE_METHOD=complete erases everything)")
+        method_name = "discard, and zeros at the ends" if discarded else "zeros at the ends only"
+        return _Erased(method_name, _length(edges), complete=False)
     _discard_strictly(device, descriptor, secure=method == "secure")
     if method == "secure":
         return _Erased("secure discard", device.size, complete=True)
@@ -224,7 +220,7 @@ def _edges(device: Device) -> list[tuple[int, int]]:
 
 
 def _length(ranges: list[tuple[int, int]]) -> int:
-    """How many bytes lie in at least one of the ranges."""
+    """Number of bytes that lie in at least one of the ranges."""
     total = reached = 0
     for start, end in sorted(ranges):
         total += max(0, end - max(start, reached))
@@ -244,13 +240,13 @@ def _write_zeros(descriptor: int, *, start: int, end: int) -> None:
 
 def _overwrite(context: Context, device: Device, descriptor: int) -> _Erased:
     """Write zeros everywhere, within a time that grows with the disk."""
-    meter, limit_s = Meter(context, what="wipe"), time_limit_s(device.size)
+    meter, limit_s = Meter(context, operation="wipe"), time_limit_s(device.size)
     begun = time.monotonic()
     for start in range(0, device.size, _STEP):
         if time.monotonic() - begun > limit_s:
             raise ActionError(
                 f"{device}: only {devices.size_text(start)} of {devices.size_text(device.size)} were overwritten "
-                f"within {limit_s} s; the disk is too slow to be sound: replace it"
+                f"within {limit_s} s; the disk is too slow to be in order: replace it"
             )
         length = min(_STEP, device.size - start)
         if device.is_file:
@@ -274,12 +270,12 @@ def _discard_if_possible(device: Device, descriptor: int) -> bool:
 
 
 def _discard_strictly(device: Device, descriptor: int, *, secure: bool) -> None:
-    what = "secure discard" if secure else "discard"
+    operation = "secure discard" if secure else "discard"
     if device.is_file:
-        raise ActionError(f"{device} is a file: it has no {what}")
+        raise ActionError(f"{device} is a file: it has no {operation}")
     try:
         kernel.discard(descriptor, start=0, length=device.size, secure=secure)
     except OSError as error:
         if error.errno in _UNSUPPORTED:
-            raise ActionError(f"{device} has no {what}; use WIPE_METHOD=zero") from error
+            raise ActionError(f"{device} has no {operation}; use WIPE_METHOD=zero") from error
         raise

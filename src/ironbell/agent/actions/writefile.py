@@ -1,10 +1,10 @@
 """writefile: put one file into a file system on a disk.
 
-`DEST_DISK`, `FS_TYPE`, `DEST_PATH` (absolute), `CONTENTS`, `UID`, `GID`, `MODE`, `DIRMODE`. Missing parents are made
-with DIRMODE and the same owner. With `DEST_PARTITION=root` DEST_DISK is a whole disk, and the file goes into the file
-system on it that holds an operating system; FS_TYPE is not needed then. Unlike upstream's, MODE and owner hold whatever
-the umask and whether or not the file was there, the file appears whole or not at all, and symbolic links never lead out
-of the file system.
+`DEST_DISK`, `FS_TYPE`, `DEST_PATH` (absolute), `CONTENTS`, `UID`, `GID`, `MODE`, `DIRMODE`. Missing parents are created
+with DIRMODE and the same owner. With `DEST_PARTITION=root` DEST_DISK is a whole disk, and the file is put into the file
+system on it that holds an operating system; FS_TYPE is not needed then. Unlike upstream's, MODE and owner do not
+depend on the umask or on an existing file, the file appears whole or not at all, and symbolic links never lead out of
+the file system.
 
 Source: tinkerbell/actions: writefile.
 """
@@ -29,7 +29,7 @@ def run(context: Context) -> None:
     device, fs_type = chosen(context)
     with mounts.mounted(device, fs_type) as root:
         mounts.write_file(root, path, contents, mode=mode, folder_mode=folder_mode, owner=owner)
-    context.say(f"wrote {len(contents)} bytes to {path} on {device}")
+    context.log(f"wrote {len(contents)} bytes to {path} on {device}")
 
 
 def _id(context: Context, name: str) -> int:

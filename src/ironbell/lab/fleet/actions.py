@@ -16,7 +16,7 @@ import msgspec
 
 from ironbell.agent import machine
 from ironbell.agent.actions.disks.devices import size_text
-from ironbell.agent.notes import AfterNote, Power
+from ironbell.agent.messages import AfterMessage, Power
 from ironbell.codec.actionimage import WRAPPER, image_name
 from ironbell.codec.diskidentity import DiskIdentity
 from ironbell.codec.diskwipe import DiskReport
@@ -40,7 +40,7 @@ class Done:
     result: str = ""
     """What the agent reports to the workflow service, where that is more than that it ended well."""
     failure: str = ""
-    after: AfterNote | None = None
+    after: AfterMessage | None = None
     lost: bool = False
     """Whether the system that was installed before is gone."""
 
@@ -60,7 +60,7 @@ def perform(server: Server, state: ServerState, image: str, environment: Mapping
         return Done(state, failure=wrong)
     name = name_of(image, environment)
     if name in _LEAVES:
-        return Done(state, after=AfterNote(power=_LEAVES[name], delay_s=_pause_s(environment)))
+        return Done(state, after=AfterMessage(power=_LEAVES[name], delay_s=_pause_s(environment)))
     if name in _WIPES:
         return _wipe(server, state, environment)
     if name in _INSTALLS:
@@ -75,7 +75,7 @@ def _wrongly_kept(server: Server, environment: Mapping[str, str]) -> str | None:
     refused = machine.keep_mismatch(environment, [_identity(disk) for disk in server.disks])
     targets = {whole_disk(one) for one in environment.get(machine.TARGETS_VARIABLE, "").split(",")}
     written = (disk for disk in server.disks if disk.device in targets)
-    objections = (machine.kept_refusal(environment, disk=disk.device, identity=_identity(disk)) for disk in written)
+    objections = (machine.kept_objection(environment, disk=disk.device, identity=_identity(disk)) for disk in written)
     return refused or next((objection for objection in objections if objection is not None), None)
 
 
@@ -160,7 +160,7 @@ def _wrong_disk(server: Server, device: str, environment: Mapping[str, str], *, 
         return f"DEST_DISK {device!r}: there is no such disk; there are {there}"
     if not writes and _identity(disk).is_any_of(machine.kept_disks(environment)):
         return None
-    refused = machine.kept_refusal(environment, disk=device, identity=_identity(disk))
+    refused = machine.kept_objection(environment, disk=device, identity=_identity(disk))
     return refused or machine.serial_mismatch(environment, disk=device, serial=disk.serial)
 
 

@@ -19,7 +19,7 @@ import structlog
 from ironbell.agent.execution import Ending, Job, Listener, Outcome
 from ironbell.agent.logship import LogShipper
 from ironbell.agent.loop import Agent, Calls
-from ironbell.agent.notes import Power
+from ironbell.agent.messages import Power
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.ports import GRPC_PORT

@@ -12,4 +12,4 @@ def run(context: Context) -> None:
     """Print the text."""
     text = context.required("TEXT")
     for _ in range(int(context.number("TIMES", default=1.0))):
-        context.say(text)
+        context.log(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironbell.agent.notes import Power
+from ironbell.agent.messages import Power
 from ironbell.codec.diskwipe import parse
 from ironbell.lab.fleet.actions import booted_disk, perform, whole_disk
 from ironbell.lab.fleet.catalogue import server
@@ -104,8 +104,8 @@ def test_a_kept_disk_is_neither_wiped_nor_written() -> None:
     assert set(done.state.disks) == {first.device}
     assert [report.kept for report in parse(done.result)] == [True, False]
     image = {"DEST_DISK": first.device, "IMG_URL": "http://images/b", "IRONBELL_KEEP_DISKS": first.serial}
-    assert "is to be kept" in perform(SERVER, both, "image2disk", image).failure
+    assert "must be kept" in perform(SERVER, both, "image2disk", image).failure
     later = {"DEST_DISK": second.device, "IRONBELL_KEEP_DISKS": first.serial}
     later["IRONBELL_WORKFLOW_DISKS"] = f"{second.device},{first.device}p1"
-    assert "is to be kept" in perform(SERVER, both, "wipe", later).failure
+    assert "must be kept" in perform(SERVER, both, "wipe", later).failure
     assert "keep-disks names typo" in perform(SERVER, both, "wipe", {**words, "IRONBELL_KEEP_DISKS": "typo"}).failure

@@ -1,1 +1,1 @@
-"""What actions do with disks: find, mount, partition, write and erase them."""
+"""Operations of actions on disks: find, mount, partition, write and erase them."""

@@ -1,9 +1,8 @@
-"""Block devices: find them, refuse those in use or not meant, and read their partition table again.
+"""Block devices: find them, reject those in use or not meant, and read their partition table again.
 
-Everything that opens a device for writing goes through `resolve` and `open_exclusively`: the name must lead to a
+Every action that opens a device for writing goes through `resolve` and `open_exclusively`: the name must lead to a
 block device of this machine, no part of it may be mounted or used as swap, the serial number must be the expected
-one, and it must not be a disk that is to be kept. Regular files stand in for disks only where the test runner allows
-it.
+one, and it must not be a disk that is kept. Regular files stand in for disks only where the test runner allows it.
 
 Source: Linux: Documentation/ABI/stable/sysfs-block; proc(5) for mountinfo.
 """
@@ -37,16 +36,16 @@ _PARTITION = re.compile(r"(.*/(?:nvme\d+n\d+|mmcblk\d+|loop\d+))p\d+|(.*)-part\d
 class Device:
     """A device that an action may write to."""
 
-    asked: str
-    """The name that the template gave."""
+    name: str
+    """The name in the template."""
     path: str
-    """What it resolves to."""
+    """Path that the name resolves to."""
     size: int
     block_size: int
     is_file: bool
 
     def __str__(self) -> str:
-        return self.asked if self.asked == self.path else f"{self.asked} ({self.path})"
+        return self.name if self.name == self.path else f"{self.name} ({self.path})"
 
     @property
     def kernel_name(self) -> str:
@@ -54,31 +53,31 @@ class Device:
 
 
 def require_machine(context: Context) -> None:
-    """Nothing, if this is the machine that the Hardware describes.
+    """Check that this is the machine that the Hardware describes.
 
     Raises:
-        ActionError: it is another one.
+        ActionError: it is another machine.
     """
     if (reason := machine.mismatch(context.environment, machine.detect())) is not None:
         raise ActionError(reason)
 
 
 def resolve(context: Context, name: str) -> Device:
-    """The device behind a name, once it is there and known to be the right one.
+    """The device behind a name, once it exists and is known to be the right one.
 
     Raises:
-        ActionError: it is missing, no block device, in use, to be kept, or of another serial number or machine.
+        ActionError: it is missing, not a block device, in use, kept, or of another serial number or machine.
     """
     require_machine(context)
     require_kept_disks(context)
     path = _wait_for(name, context.device_wait_s)
     mode = path.stat().st_mode
     if stat.S_ISREG(mode) and context.allows_file_disks:
-        return Device(asked=name, path=str(path), size=path.stat().st_size, block_size=512, is_file=True)
+        return Device(name=name, path=str(path), size=path.stat().st_size, block_size=512, is_file=True)
     if not stat.S_ISBLK(mode):
-        raise ActionError(f"{name} is no block device; {_present()}")
+        raise ActionError(f"{name} is not a block device; {_present_disks()}")
     identity = machine.disk_identity(whole_disk(path.name))
-    if (reason := machine.kept_refusal(context.environment, disk=name, identity=identity)) is not None:
+    if (reason := machine.kept_objection(context.environment, disk=name, identity=identity)) is not None:
         raise ActionError(reason)
     if (reason := machine.serial_mismatch(context.environment, disk=name, serial=identity.serial)) is not None:
         raise ActionError(reason)
@@ -86,14 +85,14 @@ def resolve(context: Context, name: str) -> Device:
         size, block_size = kernel.device_size(handle.number), kernel.logical_block_size(handle.number)
     if size == 0:
         raise ActionError(f"{name} has no medium: its size is 0")
-    return Device(asked=name, path=str(path), size=size, block_size=block_size, is_file=False)
+    return Device(name=name, path=str(path), size=size, block_size=block_size, is_file=False)
 
 
 def require_kept_disks(context: Context) -> None:
-    """Nothing, if the disks to keep are this machine's, and nothing in the whole Workflow writes to one.
+    """Check that the disks to keep are this machine's, and that no action of the Workflow writes to one.
 
     Raises:
-        ActionError: a disk to keep is not there, or the Workflow names it as a target.
+        ActionError: a disk to keep is missing, or the Workflow names it as a target.
     """
     if not machine.kept_disks(context.environment):
         return
@@ -103,11 +102,11 @@ def require_kept_disks(context: Context) -> None:
     for target in context.environment.get(machine.TARGETS_VARIABLE, "").split(","):
         identity = kept_identity(context, target.strip())
         if identity is not None:
-            raise ActionError(machine.kept_refusal(context.environment, disk=target.strip(), identity=identity) or "")
+            raise ActionError(machine.kept_objection(context.environment, disk=target.strip(), identity=identity) or "")
 
 
 def kept_identity(context: Context, name: str) -> DiskIdentity | None:
-    """The identity of the disk behind a name, if that disk is to be kept; the name may be of a partition to come."""
+    """The identity of the disk behind a name, if that disk is kept; the name may be of a partition to come."""
     kept = machine.kept_disks(context.environment)
     if not kept:
         return None
@@ -139,13 +138,13 @@ def _wait_for(name: str, wait_s: float) -> Path:
         with contextlib.suppress(OSError):
             return Path(name).resolve(strict=True)
         if time.monotonic() >= deadline:
-            raise ActionError(f"there is no {name}; {_present()}")
+            raise ActionError(f"{name} does not exist; {_present_disks()}")
         time.sleep(_WAIT_STEP_S)
 
 
-def _present() -> str:
-    found = [f"/dev/{disk}" for disk in disks()]
-    return f"this machine has {', '.join(found)}" if found else "this machine shows no disk: is its driver loaded?"
+def _present_disks() -> str:
+    present = [f"/dev/{disk}" for disk in disks()]
+    return f"this machine has {', '.join(present)}" if present else "this machine shows no disk: is its driver loaded?"
 
 
 def disks() -> list[str]:
@@ -167,7 +166,7 @@ def disk_size(name: str) -> int:
 
 
 def whole_disk(name: str) -> str:
-    """The disk that a partition lies on; a disk is its own."""
+    """Name of the disk that a partition lies on; a disk's own name."""
     entry = _SYS_BLOCK / name
     if (entry / "partition").exists():
         return entry.resolve().parent.name
@@ -183,13 +182,13 @@ def partitions(name: str) -> list[str]:
 
 
 def extent(name: str) -> tuple[int, int]:
-    """Where a partition starts on its disk, and its size, in bytes. Sysfs counts in units of 512 always."""
+    """Start of a partition on its disk, and its size, in bytes. Sysfs counts in units of 512 always."""
     entry = _SYS_BLOCK / name
     return 512 * int(machine.read_text(entry / "start") or 0), 512 * int(machine.read_text(entry / "size") or 0)
 
 
 def _stack(name: str) -> Iterator[str]:
-    """A device, its partitions, and whatever is built on any of them (LVM, RAID, encryption)."""
+    """A device, its partitions, and the devices built on any of them (LVM, RAID, encryption)."""
     pending, seen = [name], set[str]()
     while pending:
         current = pending.pop()
@@ -204,7 +203,7 @@ def _stack(name: str) -> Iterator[str]:
 
 
 def in_use(device: Device) -> str | None:
-    """Where a device, or a part of it, is mounted or used as swap; None when it is free."""
+    """The use of a device, or of a part of it, as a mount or swap; None if it is free."""
     if device.is_file:
         return None
     numbers = {machine.read_text(_SYS_BLOCK / name / "dev"): name for name in _stack(device.kernel_name)}
@@ -223,7 +222,7 @@ def open_exclusively(device: Device, flags: int = 0) -> int:
     """A descriptor for writing that no mount and no other exclusive opener can share.
 
     Raises:
-        ActionError: somebody uses the device.
+        ActionError: the device is in use.
     """
     if (use := in_use(device)) is not None:
         raise ActionError(f"{device} is in use: {use}; unmount it first or choose another disk")
@@ -239,22 +238,22 @@ def open_exclusively(device: Device, flags: int = 0) -> int:
 
 
 def reread_partitions(device: Device) -> bool:
-    """Let the kernel see a new partition table; False where it cannot. A partition or a file has none.
+    """Have the kernel read a new partition table; return False if it cannot. A partition or a file has none.
 
-    Kernels that cannot read the table by themselves (built without its format, loop devices) are told by partx.
+    Kernels that cannot read the table by themselves (built without its format, loop devices) get it from partx.
     """
     if device.is_file or whole_disk(device.kernel_name) != device.kernel_name:
         return True
     has_read = _reread_by_kernel(Path(device.path))
     if partitions(device.kernel_name) or shutil.which("partx") is None:
         return has_read
-    told = subprocess.run(["partx", "--update", device.path], capture_output=True, check=False)
-    return has_read or told.returncode == 0
+    update = subprocess.run(["partx", "--update", device.path], capture_output=True, check=False)
+    return has_read or update.returncode == 0
 
 
 def _reread_by_kernel(path: Path) -> bool:
     for _ in range(_REREAD_TRIES):
-        # Without O_EXCL: the kernel itself refuses while a partition is in use.
+        # Without O_EXCL: the kernel itself rejects this while a partition is in use.
         with contextlib.closing(_opened(path, os.O_RDONLY)) as handle:
             try:
                 kernel.reread_partitions(handle.number)

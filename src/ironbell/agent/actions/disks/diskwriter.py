@@ -1,11 +1,11 @@
 """Write an image to a disk: directly, without copying it through the page cache, and without writing zeros where the
 device can make them by itself.
 
-Order protects the machine: the old partition tables at both ends go first, the image's own first blocks come last,
-after everything has been verified. A disk whose image is incomplete never looks bootable.
+The order protects the machine: the old partition tables at both ends are erased first, and the image's own first blocks
+are written last, after everything has been verified. A disk whose image is incomplete never looks bootable.
 
 Zeros are left out only where the kernel promises that the range reads as zeros afterwards (a hole is punched); where
-it cannot, they are written. What was on the disk never shines through.
+it cannot, they are written. Old data of the disk never remains in them.
 
 Source: open(2), O_DIRECT; fallocate(2), FALLOC_FL_PUNCH_HOLE on block devices.
 """
@@ -28,7 +28,7 @@ _ZEROS = bytes(_GRANULE)
 _PROBE = 64
 _MIN_HOLE = 1 << 20
 _ALIGNMENT = 4096
-# What GPT, MBR and most RAID and volume signatures occupy at either end.
+# Size of GPT, MBR and most RAID and volume signatures at either end.
 _EDGE = 1 << 20
 
 
@@ -54,21 +54,21 @@ class DiskWriter:
 
     @property
     def position(self) -> int:
-        """Bytes taken so far."""
+        """Bytes received so far."""
         return self._spilled + self._fill
 
     def prepare(self) -> None:
-        """Remove the partition tables of whatever was on the disk."""
+        """Remove the partition tables of the disk's previous content."""
         size = self._device.size
         for start in sorted({0, max(0, size - _EDGE)}):
             self._write_zeros(start, min(start + _EDGE, size))
         os.fsync(self._descriptor)
 
     def write(self, data: bytes) -> None:
-        """Take the next bytes of the image.
+        """Append the next bytes of the image.
 
         Raises:
-            ActionError: the image is larger than the disk, or the disk refuses to be written.
+            ActionError: the image is larger than the disk, or the disk cannot be written.
         """
         rest = memoryview(data)
         if self.position + len(rest) > self._device.size:
@@ -85,7 +85,7 @@ class DiskWriter:
                 self._spill()
 
     def flush(self) -> None:
-        """Bring everything but the held-back head to stable storage."""
+        """Bring all but the held-back head to stable storage."""
         self._spill()
         self._close_hole(self._spilled)
         os.fsync(self._descriptor)
@@ -96,7 +96,7 @@ class DiskWriter:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Give the device back."""
+        """Close the device."""
         self._view.release()
         self._buffer.close()
         os.close(self._descriptor)
@@ -110,7 +110,7 @@ class DiskWriter:
         return True
 
     def _spill(self) -> None:
-        """Empty the buffer; the first one is kept back."""
+        """Empty the buffer; the first one is held back."""
         fill, start = self._fill, self._spilled
         self._fill, self._spilled = 0, start + fill
         if start == 0:
@@ -123,7 +123,7 @@ class DiskWriter:
             self._hole_start = start + end
 
     def _extents(self, fill: int) -> Iterator[tuple[int, int]]:
-        """Where the buffer holds something else than zeros."""
+        """Ranges of the buffer that are not zeros."""
         begin: int | None = None
         for offset in range(0, fill, _GRANULE):
             if not self._is_zero(offset, min(offset + _GRANULE, fill)):
@@ -175,7 +175,7 @@ class DiskWriter:
             data, offset = data[written:], offset + written
 
     def _fitting(self, data: memoryview, offset: int) -> memoryview:
-        """What to write next: whole blocks directly, a rest that fills no block through the page cache."""
+        """The next bytes to write: whole blocks directly, a rest that fills no block through the page cache."""
         whole = len(data) - len(data) % _ALIGNMENT
         direct = self._supports_direct and offset % _ALIGNMENT == 0 and whole > 0
         if direct != self._direct:

@@ -1,7 +1,7 @@
 """The default entry of a GRUB configuration: kernel, initial RAM disks, command line.
 
 Only what distributions generate is understood: `set default=`, `menuentry` (also inside `submenu`), `linux*`,
-`initrd*`; variables are left as they are. Entries without a kernel do not count.
+`initrd*`; variables are left unchanged. Entries without a kernel are ignored.
 
 Source: GNU GRUB manual, sections 6.1 and 16; tinkerbell/actions: kexec.
 """
@@ -68,14 +68,14 @@ def _identifier(words: list[str]) -> str:
 
 
 def default_entry(text: str) -> Entry | None:
-    """The entry that GRUB would boot: by number, title or id; the first where the default leads nowhere."""
+    """The entry that GRUB would boot: by number, title or id; the first if the default is not an entry."""
     default, entries = parse(text)
     if not entries:
         return None
-    wanted = default.split(">")[-1]
-    if wanted.isdecimal():
-        return entries[int(wanted)] if int(wanted) < len(entries) else entries[0]
+    selected = default.split(">")[-1]
+    if selected.isdecimal():
+        return entries[int(selected)] if int(selected) < len(entries) else entries[0]
     for entry in entries:
-        if wanted and wanted in {entry.title, entry.id}:
+        if selected and selected in {entry.title, entry.id}:
             return entry
     return entries[0]

@@ -1,4 +1,4 @@
-"""The few system calls that Python's standard library lacks: mounts, namespaces, block device controls.
+"""System calls that Python's standard library lacks: mounts, namespaces, block device controls.
 
 Source: mount(2), umount2(2), unshare(2), fallocate(2), prctl(2), linux/fs.h.
 """
@@ -33,14 +33,14 @@ _MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, subject: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), what)
+        raise OSError(number, os.strerror(number), subject)
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill this process when its parent dies, however that happens. Also between fork and exec."""
+    """Have the kernel kill this process when its parent dies, in any way. Also between fork and exec."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -57,12 +57,12 @@ def mount(source: str, target: str, *, fs_type: str = "", flags: int = 0, option
 
 
 def unmount(target: str, *, detach: bool = False) -> None:
-    """Unmount; with `detach` at once, and in truth when nobody uses it any more."""
+    """Unmount; with `detach` at once, even if the mount is still in use."""
     _check(_libc.umount2(os.fsencode(target), _MNT_DETACH if detach else 0), target)
 
 
 def own_mounts() -> None:
-    """Give this process a mount table of its own, which vanishes with it, so that no disk stays mounted."""
+    """Give this process a mount table of its own, which ends with it, so that no disk stays mounted."""
     _check(_libc.unshare(_CLONE_NEWNS), "unshare")
     mount("none", "/", flags=MS_REC | _MS_PRIVATE)
 
@@ -78,12 +78,12 @@ def logical_block_size(descriptor: int) -> int:
 
 
 def reread_partitions(descriptor: int) -> None:
-    """Let the kernel read the partition table again."""
+    """Have the kernel read the partition table again."""
     fcntl.ioctl(descriptor, _BLKRRPART)
 
 
 def discard(descriptor: int, *, start: int, length: int, secure: bool = False) -> None:
-    """Tell the device that a range holds nothing any more; what is read afterwards is undefined."""
+    """Discard a range of the device; its content is undefined afterwards."""
     fcntl.ioctl(descriptor, _BLKSECDISCARD if secure else _BLKDISCARD, struct.pack("QQ", start, length))
 
 

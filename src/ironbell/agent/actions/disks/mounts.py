@@ -24,10 +24,10 @@ _MAX_LINKS = 40
 
 @contextlib.contextmanager
 def mounted(device: Device, fs_type: str, *, read_only: bool = False) -> Iterator[Path]:
-    """The root of the device's file system, while the context lasts. What was written is on the disk afterwards.
+    """Mount the device's file system while the context lasts; yields its root. Afterwards the data is on the disk.
 
     Raises:
-        ActionError: there is no such file system on the device.
+        ActionError: the device has no such file system.
     """
     kernel.own_mounts()
     point = tempfile.mkdtemp(prefix="ironbell-mount-")
@@ -60,16 +60,16 @@ def _mount_failure(error: OSError, device: Device, fs_type: str) -> str:
     if error.errno == errno.ENODEV:
         return f"this system cannot mount {fs_type} file systems; check FS_TYPE"
     if error.errno == errno.EINVAL:
-        return f"{device} holds no {fs_type} file system; check DEST_DISK (or BLOCK_DEVICE) and FS_TYPE"
+        return f"{device} has no {fs_type} file system; check DEST_DISK (or BLOCK_DEVICE) and FS_TYPE"
     if error.errno == errno.EBUSY:
         return f"{device} is in use by another program or mount"
     if error.errno == errno.ENOTBLK:
-        return f"{device} is no block device"
+        return f"{device} is not a block device"
     return f"cannot mount {device} as {fs_type}: {error.strerror}"
 
 
 def release(point: str) -> None:
-    """Write everything back and unmount; a file system that a left-over process holds is detached."""
+    """Write everything back and unmount; a file system that a remaining process uses is detached."""
     descriptor = os.open(point, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -83,10 +83,10 @@ def release(point: str) -> None:
 
 
 def inside(root: Path, path: str) -> Path:
-    """Where a path of the mounted system lies, all symbolic links followed within `root`; it need not exist.
+    """Path of a file of the mounted system, with all symbolic links followed within `root`; it need not exist.
 
     Raises:
-        ActionError: the links form a loop, or a part of the path is no folder.
+        ActionError: the links form a loop, or a part of the path is not a folder.
     """
     pending = list(reversed(_parts(path)))
     done: list[str] = []
@@ -114,8 +114,8 @@ def _parts(path: str) -> list[str]:
     return [part for part in PurePosixPath(path).parts if part not in {"/", "//", "."}]
 
 
-def make_folders(root: Path, folder: str, *, mode: int, owner: tuple[int, int]) -> Path:
-    """A folder of the mounted system, made with its missing parents; existing ones keep mode and owner."""
+def create_folders(root: Path, folder: str, *, mode: int, owner: tuple[int, int]) -> Path:
+    """A folder of the mounted system, created with its missing parents; existing ones keep mode and owner."""
     place = inside(root, folder)
     missing: list[Path] = []
     current = place
@@ -123,7 +123,7 @@ def make_folders(root: Path, folder: str, *, mode: int, owner: tuple[int, int]) 
         missing.append(current)
         current = current.parent
     if not current.is_dir():
-        raise ActionError(f"/{current.relative_to(root)} exists and is no folder")
+        raise ActionError(f"/{current.relative_to(root)} exists and is not a folder")
     for path in reversed(missing):
         path.mkdir()
         os.chown(path, *owner)
@@ -137,13 +137,13 @@ def write_file(
     """Put one file into the mounted system; it appears whole or not at all.
 
     Raises:
-        ActionError: the path is a folder, or leads through something that is none.
+        ActionError: the path is a folder, or leads through something that is not a folder.
     """
     # A link at the end of the path is followed too; its target's folder may be missing as well.
     target = inside(root, path)
     if target.is_dir():
         raise ActionError(f"{path} is a folder on the disk")
-    make_folders(root, "/" + str(target.parent.relative_to(root)), mode=folder_mode, owner=owner)
+    create_folders(root, "/" + str(target.parent.relative_to(root)), mode=folder_mode, owner=owner)
     temporary = target.with_name(f".{target.name[:200]}.ironbell")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""The partition of a disk that holds an operating system's root: found by what is in it, not guessed by its number.
+"""Finds the partition of a disk that holds an operating system's root, by its content rather than by its number.
 
 Images put it anywhere: the first partition, the third, or the disk itself.
 
@@ -23,17 +23,17 @@ _READ: Final = 0x10048
 
 @dataclass(frozen=True)
 class Root:
-    """Where the root file system is, and of which type."""
+    """The root file system: its device and type."""
 
     device: Device
     fs_type: str
 
 
 def chosen(context: Context, default: str = "") -> tuple[Device, str]:
-    """The file system that DEST_DISK means: that partition, or with `DEST_PARTITION=root` the root on that disk.
+    """The file system of DEST_DISK: that partition, or with `DEST_PARTITION=root` the root on that disk.
 
     Raises:
-        ActionError: there is none, or FS_TYPE is missing.
+        ActionError: it does not exist, or FS_TYPE is missing.
     """
     device = devices.resolve(context, context.required("DEST_DISK"))
     partition = context.text("DEST_PARTITION", default)
@@ -42,7 +42,7 @@ def chosen(context: Context, default: str = "") -> tuple[Device, str]:
     if partition != "root":
         raise ActionError(f"DEST_PARTITION is {partition!r}; write root, or name the partition in DEST_DISK")
     root = find_root(context, device)
-    context.say(f"the operating system of {device} is on {root.device.path} ({root.fs_type})")
+    context.log(f"the operating system of {device} is on {root.device.path} ({root.fs_type})")
     return root.device, root.fs_type
 
 
@@ -50,27 +50,27 @@ def find_root(context: Context, disk: Device) -> Root:
     """The one file system on the disk that holds an operating system's root.
 
     Raises:
-        ActionError: there is none, or more than one.
+        ActionError: no file system does, or more than one.
     """
     devices.reread_partitions(disk)
     names = [f"/dev/{name}" for name in devices.partitions(disk.kernel_name)]
     candidates = [devices.resolve(context, name) for name in names] or [disk]
-    found = [
+    roots = [
         Root(candidate, fs_type)
         for candidate in candidates
         if (fs_type := file_system(candidate)) and _is_root(candidate, fs_type)
     ]
-    looked = ", ".join(f"{candidate.path} ({file_system(candidate) or 'no file system'})" for candidate in candidates)
-    if not found:
-        raise ActionError(f"no operating system is on {disk}: looked at {looked}")
-    if len(found) > 1:
-        several = ", ".join(root.device.path for root in found)
-        raise ActionError(f"more than one operating system is on {disk}: {several}; name the partition in DEST_DISK")
-    return found[0]
+    checked = ", ".join(f"{candidate.path} ({file_system(candidate) or 'no file system'})" for candidate in candidates)
+    if not roots:
+        raise ActionError(f"{disk} has no operating system; checked {checked}")
+    if len(roots) > 1:
+        several = ", ".join(root.device.path for root in roots)
+        raise ActionError(f"{disk} has more than one operating system: {several}; name the partition in DEST_DISK")
+    return roots[0]
 
 
 def file_system(device: Device) -> str:
-    """The type by its superblock, of those that a root may have; empty if it is none."""
+    """The type by its superblock, of those that a root may have; empty for another type."""
     descriptor = os.open(device.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         head = os.pread(descriptor, _READ, 0)
@@ -84,5 +84,5 @@ def _is_root(device: Device, fs_type: str) -> bool:
         with mounts.mounted(device, fs_type, read_only=True) as root:
             return any(mounts.inside(root, mark).is_file() for mark in _MARKS)
     except ActionError:
-        # One that cannot be mounted is not what is looked for; what is, is found or missed by the others.
+        # A file system that cannot be mounted is not the root; others may be.
         return False

@@ -1,7 +1,7 @@
-"""The storage layout in a machine's metadata, and the programs that make it so. Pure: nothing is run here.
+"""The storage layout in a machine's metadata, and the programs that create it. Pure: nothing is run here.
 
 Layout: `metadata.instance.storage` with `disks`, `filesystems` and `volume_groups`. Sizes count sectors of 512 bytes
-whatever the disk's own are; a size of 0 takes the rest.
+independently of the disk's own size; a size of 0 takes the rest.
 
 Source: tinkerbell/actions: rootio; sfdisk(8), input formats; UEFI specification, section 5.3.3.
 """
@@ -44,14 +44,14 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):
-    """How to make a file system."""
+    """Options for creating a file system."""
 
     force: bool = False
     options: list[str] | None = None
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
-    """A file system: where it is, what it is, where it goes."""
+    """A file system: its device, its type, its mount point."""
 
     device: str
     format: str = ""
@@ -66,7 +66,7 @@ class Filesystem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogicalVolume(msgspec.Struct, frozen=True, kw_only=True):
-    """One logical volume; size 0 takes what is left."""
+    """One logical volume; size 0 takes the rest of the group."""
 
     name: str
     size: int = 0
@@ -107,7 +107,7 @@ def parse(body: bytes) -> Storage:
     """The storage part of a metadata document.
 
     Raises:
-        ActionError: it is no such document, or describes no storage.
+        ActionError: the document is not metadata, or describes no storage.
     """
     try:
         document = msgspec.convert(msgspec.json.decode(body), _Document, strict=False)
@@ -166,12 +166,12 @@ def _kind(partition: Partition, *, mbr: bool) -> list[str]:
     name = "".join(character for character in partition.label if character.isprintable() and character not in '",\\')
     kind = partition.type_guid or _GPT_TYPES.get(label, _GPT_LINUX)
     if any(character not in "0123456789abcdefABCDEF-" for character in kind):
-        raise ActionError(f"partition type {kind!r} is no GUID")
+        raise ActionError(f"partition type {kind!r} is not a GUID")
     return [f"type={kind}", f'name="{name[:36]}"']
 
 
 def format_command(mount: Mount) -> list[str]:
-    """The program that makes a file system.
+    """The program that creates a file system.
 
     Raises:
         ActionError: the format is unknown.
@@ -186,11 +186,11 @@ def format_command(mount: Mount) -> list[str]:
             return ["mkfs.vfat", *options, mount.device]
         case "xfs":
             return ["mkfs.xfs", "-f", *options, mount.device]
-    raise ActionError(f"{mount.device}: format {mount.format!r} is none of {', '.join(FORMATS)}")
+    raise ActionError(f"{mount.device}: format {mount.format!r} is not one of {', '.join(FORMATS)}")
 
 
 def volume_commands(group: VolumeGroup) -> list[list[str]]:
-    """The programs that make a volume group and its volumes."""
+    """The programs that create a volume group and its volumes."""
     commands = [["pvcreate", "--yes", "--force", volume] for volume in group.physical_volumes]
     commands.append(["vgcreate", *_tags(group.tags), group.name, *group.physical_volumes])
     for volume in group.logical_volumes or []:

@@ -1,8 +1,8 @@
 """Proof that a disk was erased: sectors at random places are read before and after, past the page cache.
 
 Before the wipe, digests of the sectors that hold data are kept. After it no such sector may read the same, and where
-the method promises zeros, every sector must be zero. A sector of zeros only or ones only counts as blank: erased flash
-and new disks read so, before and after.
+the method promises zeros, every sector must be zero. A sector of only zeros or only ones is treated as blank: erased
+flash and new disks read so, before and after.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHUNK: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What some sectors of a disk held."""
+    """Digests of some sectors of a disk."""
 
     sector: int
     offsets: tuple[int, ...]
@@ -56,7 +56,7 @@ class _Reader:
 
 
 def take(device: Device) -> Samples:
-    """Read the sectors at random places, the first and the last among them."""
+    """Read sectors at random places, and the first and the last."""
     sector = device.block_size
     count = device.size // sector
     chosen = set(secrets.SystemRandom().sample(range(count), min(SAMPLES, count))) | {0, max(count - 1, 0)}
@@ -68,7 +68,7 @@ def take(device: Device) -> Samples:
 
 
 def verify(context: Context, device: Device, samples: Samples, *, zeros: bool) -> None:
-    """Compare with what the sectors hold now.
+    """Compare with the sectors' current content.
 
     Raises:
         ActionError: the disk still holds old data, or something other than the promised zeros.
@@ -79,25 +79,25 @@ def verify(context: Context, device: Device, samples: Samples, *, zeros: bool) -
             same.append(offset)
         elif zeros and (data is None or any(data)):
             other.append(offset)
-    looked = counted(len(samples.offsets), "place")
+    places = counted(len(samples.offsets), "place")
     remedy = "set WIPE_METHOD (ironbell.dev/wipe) to zero, or replace the disk"
     if same:
         raise ActionError(
-            f"{device} was not erased: {len(same)} of {looked} still hold old data, the first at byte {same[0]}; "
+            f"{device} was not erased: {len(same)} of {places} still hold old data, the first at byte {same[0]}; "
             f"{remedy}"
         )
     if other:
         raise ActionError(
-            f"{device} was not erased: {len(other)} of {looked} do not read as zeros, the first at byte {other[0]}; "
+            f"{device} was not erased: {len(other)} of {places} do not read as zeros, the first at byte {other[0]}; "
             f"{remedy}"
         )
     held = len(samples.digests)
-    context.say(f"{device}: checked {looked}; {held} held data before the wipe, none can be read any more")
+    context.log(f"{device}: checked {places}; {held} held data before the wipe, none can be read any more")
 
 
 def is_zero(context: Context, device: Device) -> bool:
-    """Read the whole disk, up to the first byte that is not zero."""
-    meter = Meter(context, what="read back")
+    """Read the whole disk, up to the first byte that is not zero; return whether it has none."""
+    meter = Meter(context, operation="read back")
     with contextlib.closing(_Reader(device, size=_CHUNK)) as reader:
         for start in range(0, device.size, _CHUNK):
             length = min(_CHUNK, device.size - start)
@@ -109,7 +109,7 @@ def is_zero(context: Context, device: Device) -> bool:
 
 
 def _read(device: Device, sector: int, offsets: tuple[int, ...]) -> Iterator[tuple[int, bytes | None]]:
-    """The sectors; None for one that cannot be read."""
+    """The sectors at these offsets; None for one that cannot be read."""
     with contextlib.closing(_Reader(device, size=max(sector, mmap.PAGESIZE))) as reader:
         for offset in offsets:
             try:

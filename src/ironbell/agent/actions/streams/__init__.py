@@ -1,1 +1,1 @@
-"""Where actions get bytes from: HTTP(S) and OCI downloads, decompression, checksums, disk image formats."""
+"""Streams of bytes for actions: HTTP(S) and OCI downloads, decompression, checksums, disk image formats."""

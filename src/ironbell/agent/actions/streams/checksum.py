@@ -1,4 +1,4 @@
-"""Check sums that a template gives: `sha256:HEX`, or the bare hex digits of a known length."""
+"""Checksums in a template: `sha256:HEX`, or the bare hex digits of a known length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BY_LENGTH = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
 
 
 class Checksum:
-    """An expected digest, and the one of the data so far."""
+    """An expected digest, and that of the data so far."""
 
     def __init__(self, name: str, text: str) -> None:
         algorithm, colon, digits = text.strip().lower().rpartition(":")
@@ -26,25 +26,25 @@ class Checksum:
         self._hash = hashlib.new(algorithm, usedforsecurity=False)
 
     def over(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """The same chunks, counted in."""
+        """Yield the same chunks, and include them in the digest."""
         for chunk in chunks:
             self._hash.update(chunk)
             yield chunk
 
-    def verify(self, what: str) -> None:
-        """Compare.
+    def verify(self, subject: str) -> None:
+        """Compare the digests.
 
         Raises:
-            ActionError: the data is not what the template's author meant.
+            ActionError: the data does not have the expected digest.
         """
-        if (found := self._hash.hexdigest()) != self._expected:
+        if (actual := self._hash.hexdigest()) != self._expected:
             raise ActionError(
-                f"{what} has the check sum {self._algorithm}:{found}, {self._name} says "
-                f"{self._algorithm}:{self._expected}: a damaged file, or another one than was meant"
+                f"{subject} has the checksum {self._algorithm}:{actual}, but {self._name} specifies "
+                f"{self._algorithm}:{self._expected}: the file is damaged, or is another one"
             )
 
 
 def expected(context: Context, name: str) -> Checksum | None:
-    """The check sum in a variable; None where it is empty."""
+    """The checksum in a variable; None if it is empty."""
     text = context.text(name)
     return Checksum(name, text) if text else None

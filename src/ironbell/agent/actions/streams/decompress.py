@@ -1,7 +1,7 @@
-"""Decompress a stream on the fly: gzip, xz, zstd, bzip2, told apart by their first bytes.
+"""Decompress a stream on the fly: gzip, xz, zstd, bzip2, recognised by their first bytes.
 
-What a stream is called does not matter. Several members, frames or streams one after the other are one file, zero
-padding between and after them is allowed, an early end and a wrong check sum are errors.
+The file's name does not matter. Several members, frames or streams one after the other are one file; zero padding
+between and after them is allowed; an early end and a wrong checksum are errors.
 
 Source: RFC 1952; RFC 8878; the .xz file format, section 2.1.1; libbzip2's manual.
 """
@@ -28,10 +28,10 @@ CHUNK = 1 << 20
 _HEAD = 6
 # Frames made with --long=27 and below; more would need gigabytes of memory.
 _WINDOW_LOG_MAX = 27
-# xz -9 takes 65 MiB; a stream may ask for 4 GiB.
+# xz -9 takes 65 MiB; a stream may require 4 GiB.
 _XZ_MEMORY = 160 << 20
 _NO_MEMORY = "Memory usage limit exceeded"
-"""What the lzma module says of a stream over the limit."""
+"""Message of the lzma module about a stream over the limit."""
 _DAMAGE: tuple[type[Exception], ...] = (
     cast("type[Exception]", igzip_lib.IsalError),
     zstd.ZstdError,
@@ -96,7 +96,7 @@ def expand(chunks: Iterable[bytes], kind: Format) -> Iterator[bytes]:
     """The decompressed bytes, at most 1 MiB at a time.
 
     Raises:
-        CorruptStreamError: the data is no proper stream of this format, or ends early.
+        CorruptStreamError: the data is not a valid stream of this format, or ends early.
     """
     decoder: _Decoder | None = None
     waiting = b""

@@ -1,9 +1,9 @@
 """Fetch a file over HTTP(S) as a stream that survives interruptions.
 
-A connection that breaks or stalls is taken up again with Range and If-Range where it stopped; a file that changed in
-between is an error, never a mixture. The end of the data is the end that the server announced: a short answer counts
-as an interruption. Client errors (404 and the like) fail at once, server errors and lost connections are tried again
-until nothing has arrived for `patience_s`.
+A connection that breaks or stalls is resumed with Range and If-Range where it stopped; a file that changed in
+between is an error, never a mixture. The end of the data is the end that the server announced: a short response is
+treated as an interruption. Client errors (404 and the like) fail at once; server errors and lost connections are
+retried until nothing has arrived for `patience_s`.
 
 Source: RFC 9110 sections 8.8, 13.1.5, 14, 15; RFC 9112 section 8.
 """
@@ -29,7 +29,7 @@ _TRANSIENT = {408, 425, 429}
 
 
 class SourceChangedError(ActionError):
-    """The file on the server is another one than when the download began."""
+    """The file on the server has changed since the download began."""
 
 
 class _Interrupted(Exception):  # noqa: N818 - a signal inside this module
@@ -38,17 +38,17 @@ class _Interrupted(Exception):  # noqa: N818 - a signal inside this module
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for what."""
+    """Time limits of a download."""
 
     total_s: float = 120.0
-    """Give up when not a single byte has arrived for this long."""
+    """Limit of the time without a single byte, after which the download fails."""
     connect_s: float = 10.0
     stall_s: float = 30.0
-    """A connection that brings nothing for this long is given up and taken up again."""
+    """Limit of the time without data on a connection, after which a new one is opened."""
 
 
-def shown(url: str) -> str:
-    """An address without what may be secret: user, password, query."""
+def without_secrets(url: str) -> str:
+    """An address without parts that may be secret: user, password, query."""
     parts = urlsplit(url)
     host = parts.netloc.rsplit("@", 1)[-1]
     return urlunsplit((parts.scheme, host, parts.path, "…" if parts.query else "", ""))
@@ -61,16 +61,16 @@ class Download:
         self,
         url: str,
         *,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
         patience: Patience | None = None,
         authorize: Callable[[], Mapping[str, str]] | None = None,
         skip_verify: bool = False,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ActionError(f"{shown(url)!r} is no address that starts with http:// or https://")
+            raise ActionError(f"{without_secrets(url)!r} is not an address that starts with http:// or https://")
         self._url = url
-        self._say = say
+        self._log = log
         self._patience = patience or Patience()
         self._pool = pool_for(url, skip_verify=skip_verify)
         self._authorize = authorize
@@ -85,13 +85,13 @@ class Download:
         self.offset = 0
         """Bytes that have arrived."""
         self.total: int | None = None
-        """Bytes of the whole file; None where the server does not say."""
+        """Bytes of the whole file; None if the server does not report it."""
 
     def open(self) -> None:
-        """Get the answer's head; nothing is read of the file yet.
+        """Get the response's head; nothing of the file is read yet.
 
         Raises:
-            ActionError: there is no such file, or the server cannot be reached.
+            ActionError: the file does not exist, or the server cannot be reached.
         """
         while self._response is None:
             try:
@@ -118,7 +118,7 @@ class Download:
             yield chunk
 
     def seek(self, offset: int) -> None:
-        """Go on from there: `chunks`, called again, begins with that byte."""
+        """Continue at an offset: `chunks`, called again, begins with that byte."""
         self.close()
         self.offset = offset
 
@@ -131,15 +131,15 @@ class Download:
     def _pause(self, reason: str) -> None:
         silent_s = time.monotonic() - self._alive_at
         if silent_s >= self._patience.total_s:
-            raise ActionError(f"gave up on {shown(self._url)} after {silent_s:.0f} s without data: {reason}")
+            raise ActionError(f"gave up on {without_secrets(self._url)} after {silent_s:.0f} s without data: {reason}")
         pause_s = min(_PAUSE_S[1], max(_PAUSE_S[0], silent_s / 2), self._patience.total_s / 4)
-        self._say(f"download interrupted at byte {self.offset}: {reason}; trying again in {pause_s:.1f} s")
+        self._log(f"download interrupted at byte {self.offset}: {reason}; trying again in {pause_s:.1f} s")
         time.sleep(pause_s)
 
     def _connect(self) -> None:
         headers = dict(self._headers)
         if self._authorize is not None:
-            # Each time, since a token may have come to its end while much was downloaded with it.
+            # Each time, since a token may have expired while much was downloaded with it.
             headers |= self._authorize()
         if self.offset:
             headers["range"] = f"bytes={self.offset}-"
@@ -156,7 +156,7 @@ class Download:
                 retries=urllib3.Retry(total=10, connect=0, read=0, status=0, other=0, redirect=10),
             )
         except LocationParseError as error:
-            raise ActionError(f"{shown(self._url)!r} is no valid address") from error
+            raise ActionError(f"{without_secrets(self._url)!r} is not a valid address") from error
         except (HTTPError, OSError) as error:
             raise _Interrupted(_cause(error)) from error
         try:
@@ -174,10 +174,10 @@ class Download:
             self._check_range(response)
             return
         if status == 416 and self.offset:
-            raise SourceChangedError(f"{shown(self._url)} became shorter while it was being downloaded")
+            raise SourceChangedError(f"{without_secrets(self._url)} became shorter while it was being downloaded")
         if status != 200:
             hint = "; check IMG_URL" if status in {404, 410} else ""
-            raise ActionError(f"{shown(self._url)}: the server answered {status}{hint}")
+            raise ActionError(f"{without_secrets(self._url)}: the server answered {status}{hint}")
         length = response.headers.get("content-length", "")
         total = int(length) if length.isdecimal() and "transfer-encoding" not in response.headers else None
         validator = _validator(response)
@@ -185,19 +185,21 @@ class Download:
             self.total, self._validator = total, validator
             return
         if not validator or validator != self._validator or total != self.total:
-            raise SourceChangedError(f"{shown(self._url)} changed while it was being downloaded")
+            raise SourceChangedError(f"{without_secrets(self._url)} changed while it was being downloaded")
         self._skip(response)
 
     def _check_range(self, response: BaseHTTPResponse) -> None:
         unit, _, rest = response.headers.get("content-range", "").partition(" ")
         span, _, total = rest.partition("/")
         if unit != "bytes" or span.split("-", 1)[0] != str(self.offset):
-            raise ActionError(f"{shown(self._url)}: the server sent another part of the file than was asked for")
+            raise ActionError(
+                f"{without_secrets(self._url)}: the server sent another part of the file than was requested"
+            )
         if self.total is not None and total.isdecimal() and int(total) != self.total:
-            raise SourceChangedError(f"{shown(self._url)} changed while it was being downloaded")
+            raise SourceChangedError(f"{without_secrets(self._url)} changed while it was being downloaded")
 
     def _skip(self, response: BaseHTTPResponse) -> None:
-        """Read over what is already here: the same file from a server without Range."""
+        """Read and drop the bytes that were received before: the same file from a server without Range."""
         left = self.offset
         try:
             while left:
@@ -231,13 +233,13 @@ def pool_for(url: str, *, skip_verify: bool = False) -> urllib3.PoolManager:
 
 
 def _validator(response: BaseHTTPResponse) -> str:
-    """What If-Range may carry: a strong entity tag, else the date of the last change."""
+    """The value for If-Range: a strong entity tag, else the date of the last change."""
     tag = response.headers.get("etag", "")
     return tag if tag and not tag.startswith("W/") else response.headers.get("last-modified", "")
 
 
 def _cause(error: BaseException) -> str:
-    """The innermost reason in plain words; urllib3's texts carry object addresses."""
+    """The innermost reason in plain words; urllib3's texts contain object addresses."""
     reason = getattr(error, "reason", None)
     if isinstance(reason, BaseException):
         return _cause(reason)

@@ -1,7 +1,7 @@
-"""Read a qcow2 image, versions 2 and 3, as the disk that it describes. Pure: bytes come by a function.
+"""Reads a qcow2 image, versions 2 and 3, as the disk that it describes. Pure: bytes come from a function.
 
 All tables are read first, then the data in the disk's order, which is the file's order in images that were converted.
-Refused, with the remedy: backing files, encryption, data in another file, extended tables, and images that are marked
+Rejected, with the remedy: backing files, encryption, data in another file, extended tables, and images that are marked
 as corrupt.
 
 Source: QEMU: docs/interop/qcow2.rst.
@@ -34,7 +34,7 @@ _COMPRESSED: Final = 1 << 62
 _ZERO: Final = 1
 _SECTOR: Final = 512
 _DIRTY, _CORRUPT, _EXTERNAL, _COMPRESSION, _EXTENDED = (1 << bit for bit in range(5))
-_REFUSED: Final = (
+_UNSUPPORTED: Final = (
     (_CORRUPT, "it is marked as corrupt; repair it: qemu-img check -r all"),
     (_EXTERNAL, "its data is in another file; convert it: qemu-img convert -O qcow2"),
     (_EXTENDED, "it has extended tables; convert it: qemu-img convert -O qcow2 -o extended_l2=off"),
@@ -47,7 +47,7 @@ Read = Callable[[int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What an image says of itself."""
+    """The header of an image."""
 
     version: int
     cluster_bits: int
@@ -62,7 +62,7 @@ class Header:
 
     @property
     def tables(self) -> int:
-        """How many second tables there may be."""
+        """Largest possible number of second-level tables."""
         return -(-self.size // (self.cluster * (self.cluster // 8)))
 
 
@@ -70,34 +70,34 @@ def parse(head: bytes) -> Header:
     """Read the header, of which `head` has HEADER_SIZE bytes.
 
     Raises:
-        ActionError: it is damaged, or of a kind that is not read.
+        ActionError: the image is damaged, or is of a kind that is not supported.
     """
     if len(head) < _FIXED.size:
         raise _damaged("its header ends early")
     magic, version, backing, _, bits, size, encryption, entries, first, *_rest = _FIXED.unpack_from(head)
     if magic != _MAGIC or version not in (2, 3) or bits not in _CLUSTER_BITS:
-        raise _damaged(f"version {version} with clusters of 2^{bits} bytes is none")
+        raise _damaged(f"version {version} with clusters of 2^{bits} bytes does not exist")
     if backing:
-        raise _refused("it needs a backing file; make it whole: qemu-img convert -O qcow2")
+        raise _unsupported("it needs a backing file; make it whole: qemu-img convert -O qcow2")
     if encryption:
-        raise _refused("it is encrypted; convert it: qemu-img convert -O qcow2")
+        raise _unsupported("it is encrypted; convert it: qemu-img convert -O qcow2")
     compression = _DEFLATE
     if version == 3:
         if len(head) < HEADER_SIZE:
             raise _damaged("its header ends early")
         features, _compatible, _autoclear, _order, length = _FEATURES.unpack_from(head, _FIXED.size)
-        for bit, why in _REFUSED:
+        for bit, reason in _UNSUPPORTED:
             if features & bit:
-                raise _refused(why)
+                raise _unsupported(reason)
         if features & ~(_DIRTY | _COMPRESSION):
-            raise _refused(f"it has features that are not known here ({features:#x}); convert it: qemu-img convert")
+            raise _unsupported(f"it has features that are not known here ({features:#x}); convert it: qemu-img convert")
         compression = head[104] if features & _COMPRESSION and length > 104 else _DEFLATE
         if compression not in (_DEFLATE, _ZSTD):
-            raise _refused(f"its compression {compression} is not known here; convert it: qemu-img convert")
-    found = Header(version, bits, size, first, compression)
-    if entries < found.tables or first % found.cluster or (size and not first):
+            raise _unsupported(f"its compression {compression} is not known here; convert it: qemu-img convert")
+    header = Header(version, bits, size, first, compression)
+    if entries < header.tables or first % header.cluster or (size and not first):
         raise _damaged("its first table does not cover the disk")
-    return found
+    return header
 
 
 def chunks(header: Header, read: Read) -> Iterator[bytes]:
@@ -135,21 +135,21 @@ def _zeros(count: int) -> Iterator[bytes]:
 
 
 def _tables(header: Header, read: Read) -> dict[int, array[int]]:
-    """The second tables that there are, by number; read in the order in which they lie in the file."""
+    """The second-level tables that exist, by number; read in the order in which they lie in the file."""
     first = _entries(read, header.first_table, header.tables)
     places = {number: entry & _OFFSET for number, entry in enumerate(first) if entry & _OFFSET}
     count = header.cluster // 8
-    return {number: _entries(read, place, count) for number, place in sorted(places.items(), key=lambda one: one[1])}
+    return {number: _entries(read, place, count) for number, place in sorted(places.items(), key=lambda item: item[1])}
 
 
 def _entries(read: Read, offset: int, count: int) -> array[int]:
     data = read(offset, count * 8)
     if len(data) != count * 8:
         raise _damaged(f"a table at byte {offset} lies beyond its end: it is incomplete")
-    found = array("Q", data)
+    entries = array("Q", data)
     if sys.byteorder == "little":
-        found.byteswap()
-    return found
+        entries.byteswap()
+    return entries
 
 
 def _cluster(header: Header, entry: int, read: Read) -> bytes | None:
@@ -173,12 +173,12 @@ def _expanded(header: Header, entry: int, read: Read) -> bytes:
     sectors = (entry & (_COMPRESSED - 1)) >> split
     data = read(offset, (sectors + 1) * _SECTOR - offset % _SECTOR)
     try:
-        found = _inflate(data, header.cluster) if header.compression == _DEFLATE else _unzstd(data, header.cluster)
+        data = _inflate(data, header.cluster) if header.compression == _DEFLATE else _unzstd(data, header.cluster)
     except (zlib.error, zstd.ZstdError) as error:
         raise _damaged(f"the compressed cluster at byte {offset}: {error}") from error
-    if len(found) != header.cluster:
+    if len(data) != header.cluster:
         raise _damaged(f"the compressed cluster at byte {offset} ends early")
-    return found
+    return data
 
 
 def _inflate(data: bytes, size: int) -> bytes:
@@ -187,15 +187,15 @@ def _inflate(data: bytes, size: int) -> bytes:
 
 def _unzstd(data: bytes, size: int) -> bytes:
     decoder = zstd.ZstdDecompressor()
-    found = decoder.decompress(data, size)
-    while len(found) < size and not decoder.eof and not decoder.needs_input:
-        found += decoder.decompress(b"", size - len(found))
-    return found
+    data = decoder.decompress(data, size)
+    while len(data) < size and not decoder.eof and not decoder.needs_input:
+        data += decoder.decompress(b"", size - len(data))
+    return data
 
 
-def _damaged(what: str) -> ActionError:
-    return ActionError(f"the qcow2 image is damaged: {what}")
+def _damaged(problem: str) -> ActionError:
+    return ActionError(f"the qcow2 image is damaged: {problem}")
 
 
-def _refused(why: str) -> ActionError:
-    return ActionError(f"the qcow2 image cannot be written: {why}")
+def _unsupported(reason: str) -> ActionError:
+    return ActionError(f"the qcow2 image cannot be written: {reason}")

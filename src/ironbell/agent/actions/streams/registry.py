@@ -1,8 +1,8 @@
-"""Files in an OCI registry: what a reference names, the token that the registry wants, the manifest, the blob.
+"""Files in an OCI registry: the parsing of references, the registry's token, the manifest, the blob.
 
-Only what pulling one file needs. Manifests and blobs are held to their digests; a registry that asks for a token gets
-one from where it says, with user and password where they are given. Of an index the manifest of this machine's
-architecture is taken.
+Only what pulling one file needs. Manifests and blobs are compared with their digests; a registry that requires a token
+gets one from the address that it names, with user and password if they are set. Of an index the manifest of this
+machine's architecture is used.
 
 Source: opencontainers/distribution-spec: spec.md; opencontainers/image-spec: manifest.md, image-index.md;
 distribution/distribution: docs/content/spec/auth/token.md; distribution/reference: normalize.go.
@@ -49,7 +49,7 @@ _CHALLENGE: Final = re.compile(r'(\w+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What an image's name means: `registry/repository:tag` or `...@digest`."""
+    """The parsed name of an image: `registry/repository:tag` or `...@digest`."""
 
     registry: str
     repository: str
@@ -58,7 +58,7 @@ class Reference:
 
     @property
     def version(self) -> str:
-        """What the registry is asked for; a digest counts before a tag."""
+        """The version to request; a digest takes precedence over a tag."""
         return self.digest or self.tag
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ def parse(text: str) -> Reference:
     """A reference as people write it; names without a host are Docker Hub's.
 
     Raises:
-        ActionError: it is none.
+        ActionError: the text is not a reference.
     """
     name = text.strip().removeprefix("oci://")
     host, slash, rest = name.partition("/")
@@ -77,13 +77,13 @@ def parse(text: str) -> Reference:
         host, rest = "docker.io", name if slash else f"library/{name}"
     match = _REFERENCE.fullmatch(rest)
     if match is None:
-        raise ActionError(f"{text!r} is no image in a registry; write it as registry/repository:tag", exit_status=10)
+        raise ActionError(f"{text!r} is not an image in a registry; write registry/repository:tag", exit_status=10)
     registry = "registry-1.docker.io" if host in {"docker.io", "index.docker.io"} else host
     return Reference(registry, match["repository"], match["tag"] or "latest", match["digest"] or "")
 
 
 class Platform(msgspec.Struct, frozen=True):
-    """For which machines a manifest is."""
+    """Machines that a manifest is for."""
 
     architecture: str = ""
     os: str = ""
@@ -106,7 +106,7 @@ class _Document(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Registry:
-    """One repository of a registry. Tokens are kept for as long as the registry takes them."""
+    """One repository of a registry. Tokens are kept for as long as the registry accepts them."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class Registry:
         """The one file that the reference names.
 
         Raises:
-            ActionError: the registry does not give it, or there is not exactly one.
+            ActionError: the registry does not serve it, or there is not exactly one.
         """
         document = self._manifest(self._reference.version, self._reference.digest)
         if document.manifests:
-            chosen = _of_this_machine(document.manifests, str(self._reference))
+            chosen = _for_this_machine(document.manifests, str(self._reference))
             document = self._manifest(chosen.digest, chosen.digest)
         if len(document.layers) != 1:
             raise ActionError(f"{self._reference} has {len(document.layers)} layers; a disk image has one")
@@ -144,7 +144,7 @@ class Registry:
         return f"{self._base}/blobs/{descriptor.digest}"
 
     def authorization(self) -> Mapping[str, str]:
-        """Headers for a request; asks for a token, or a new one, where the registry wants it."""
+        """Headers for a request; requests a token, or a new one, where the registry requires it."""
         self._get(f"{self._base}/manifests/{self._reference.version}", method="HEAD").close()
         return self._authorization
 
@@ -153,52 +153,52 @@ class Registry:
         try:
             body = response.read(_MAX_MANIFEST + 1, decode_content=True)
         except (HTTPError, OSError) as error:
-            raise ActionError(f"{self._reference}: the registry's answer broke off") from error
+            raise ActionError(f"{self._reference}: the registry's response was cut off") from error
         finally:
             response.close()
         if len(body) > _MAX_MANIFEST:
             raise ActionError(f"{self._reference}: the manifest is larger than {_MAX_MANIFEST >> 20} MiB")
         if digest and digest != _digest(body, digest):
-            raise ActionError(f"{self._reference}: the manifest is not what its digest {digest} says")
+            raise ActionError(f"{self._reference}: the manifest does not match its digest {digest}")
         try:
             document = msgspec.json.decode(body, type=_Document)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ActionError(f"{self._reference}: the registry gave no manifest: {error}") from error
+            raise ActionError(f"{self._reference}: the registry did not return a manifest: {error}") from error
         return document
 
     def _get(self, url: str, *, method: str = "GET") -> BaseHTTPResponse:
-        response = self._ask(url, self._authorization, method)
+        response = self._request(url, self._authorization, method)
         if response.status == 401:
             challenge = response.headers.get("www-authenticate", "")
             response.close()
-            self._authorization = self._answer(challenge)
-            response = self._ask(url, self._authorization, method)
+            self._authorization = self._authorize(challenge)
+            response = self._request(url, self._authorization, method)
         if response.status != 200:
             response.close()
             raise ActionError(f"{self._reference}: the registry answered {response.status}{_hint(response.status)}")
         return response
 
-    def _ask(self, url: str, headers: Mapping[str, str], method: str = "GET") -> BaseHTTPResponse:
-        asked = {"accept": ", ".join((*MANIFESTS, *INDEXES)), "user-agent": "ironbell-agent", **headers}
+    def _request(self, url: str, headers: Mapping[str, str], method: str = "GET") -> BaseHTTPResponse:
+        headers = {"accept": ", ".join((*MANIFESTS, *INDEXES)), "user-agent": "ironbell-agent", **headers}
         try:
             return self._pool.request(
-                method, url, headers=asked, preload_content=False, timeout=_TIMEOUT_S, retries=_RETRY
+                method, url, headers=headers, preload_content=False, timeout=_TIMEOUT_S, retries=_RETRY
             )
         except (HTTPError, OSError) as error:
             host = urlsplit(url).netloc
             raise ActionError(f"{self._reference}: {host} cannot be reached over {urlsplit(url).scheme}") from error
 
-    def _answer(self, challenge: str) -> Mapping[str, str]:
-        """What a challenge asks for: a token from where it says, or user and password."""
+    def _authorize(self, challenge: str) -> Mapping[str, str]:
+        """The response to a challenge: a token from the address that it names, or user and password."""
         scheme, _, rest = challenge.partition(" ")
         if scheme.lower() != "bearer":
             if not self._login:
-                raise ActionError(f"{self._reference}: the registry wants REGISTRY_USERNAME and REGISTRY_PASSWORD")
+                raise ActionError(f"{self._reference}: the registry requires REGISTRY_USERNAME and REGISTRY_PASSWORD")
             return self._login
         fields = {name.lower(): quoted or bare for name, quoted, bare in _CHALLENGE.findall(rest)}
         realm = fields.get("realm", "")
         if urlsplit(realm).scheme not in {"http", "https"}:
-            raise ActionError(f"{self._reference}: the registry does not say where its tokens are")
+            raise ActionError(f"{self._reference}: the registry does not name the address of its tokens")
         scope = fields.get("scope") or f"repository:{self._reference.repository}:pull"
         query = urlencode({"service": fields.get("service", ""), "scope": scope})
         pool = pool_for(realm, skip_verify=self._skip_verify)
@@ -222,24 +222,26 @@ class _Token(msgspec.Struct, frozen=True):
 
 def _token(body: bytes, name: str) -> str:
     try:
-        found = msgspec.json.decode(body, type=_Token)
+        response = msgspec.json.decode(body, type=_Token)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ActionError(f"{name}: the registry's token cannot be read") from error
-    token = found.token or found.access_token
+    token = response.token or response.access_token
     if not token or not token.isprintable():
-        raise ActionError(f"{name}: the registry gave no token")
+        raise ActionError(f"{name}: the registry did not return a token")
     return token
 
 
-def _of_this_machine(manifests: list[Descriptor], name: str) -> Descriptor:
+def _for_this_machine(manifests: list[Descriptor], name: str) -> Descriptor:
     machine = os.uname().machine
-    wanted = _ARCHITECTURES.get(machine, machine)
-    known = [one for one in manifests if one.platform is not None and one.platform.architecture == wanted]
-    found = known or (manifests if len(manifests) == 1 else [])
-    if not found:
-        there = ", ".join(sorted({one.platform.architecture for one in manifests if one.platform})) or "none"
-        raise ActionError(f"{name} has no image for {wanted}; it has those for {there}")
-    return found[0]
+    architecture = _ARCHITECTURES.get(machine, machine)
+    matching = [
+        manifest for manifest in manifests if manifest.platform and manifest.platform.architecture == architecture
+    ]
+    usable = matching or (manifests if len(manifests) == 1 else [])
+    if not usable:
+        present = ", ".join(sorted({item.platform.architecture for item in manifests if item.platform})) or "none"
+        raise ActionError(f"{name} has no image for {architecture}; it has those for {present}")
+    return usable[0]
 
 
 def _digest(body: bytes, like: str) -> str:

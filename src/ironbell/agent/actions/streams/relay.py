@@ -41,7 +41,7 @@ def relayed(chunks: Iterable[bytes]) -> Generator[Iterator[bytes]]:
             for chunk in chunks:
                 if not put(chunk):
                     return
-        except BaseException as raised:  # noqa: BLE001 - handed to the consumer, which raises it
+        except BaseException as raised:  # noqa: BLE001 - passed to the consumer, which raises it
             error = raised
         put(_End(error))
 
