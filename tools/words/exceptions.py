@@ -64,4 +64,9 @@ EXCEPTIONS: Final = (
         place=Place.STRING,
     ),
     Exempt("note", "a field of events.k8s.io/v1", path="src/ironbell/api/*"),
+    Exempt("NotFound", "the reason of a Status of the Kubernetes API, and the error named after it"),
+    Exempt("NOT_FOUND", "the error of TFTP (RFC 1350), HTTP and gRPC has this name"),
+    Exempt("before", "a field of upstream's rollout", path="src/ironbell/api/controlplane/kubeadmcontrolplane.py"),
+    Exempt("ended", "a field of an annotation's JSON", path="src/ironbell/contract/servers/wipe_due.py"),
+    Exempt("ended_at", "a field of an annotation's JSON", path="src/ironbell/contract/servers/wipe_due.py"),
 )

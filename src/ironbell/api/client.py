@@ -39,7 +39,7 @@ class EventType(Enum):
 
 
 class Propagation(Enum):
-    """What becomes of an object's dependents."""
+    """Deletion of an object's dependents."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -56,7 +56,7 @@ class WatchEvent:
 
 
 class Match(Enum):
-    """How a list's version relates to the one asked for."""
+    """Relation of a list's version to the requested one."""
 
     EXACT = "Exact"
     NOT_OLDER_THAN = "NotOlderThan"
@@ -74,7 +74,7 @@ class Page:
 
 
 class ApiError(IronbellError):
-    """A refusal by the API server: its `Status` object."""
+    """Rejection by the API server: its `Status` object."""
 
     code: int = 500
     reason = "InternalError"
@@ -117,7 +117,7 @@ class Conflict(ApiError):  # noqa: N818
 
 
 class Expired(ApiError):  # noqa: N818
-    """The resourceVersion asked for is gone: list again."""
+    """The requested resourceVersion is no longer available: list again."""
 
     code, reason = 410, "Expired"
     continue_token = ""
@@ -137,7 +137,7 @@ class TooManyRequests(ApiError):  # noqa: N818
 
 
 class TimedOut(ApiError):  # noqa: N818
-    """The server did not get there in time; `details` say when to ask again."""
+    """The server did not complete the request in time; `details` has when to try again."""
 
     code, reason = 504, "Timeout"
 
@@ -170,7 +170,7 @@ def api_error(*, code: int, reason: str, message: str, details: dict[str, Any] |
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What must still hold when a delete is carried out."""
+    """Preconditions of a delete."""
 
     uid: str = ""
     resource_version: str = ""
@@ -188,9 +188,9 @@ class WriteOptions:
     force: bool = False
     """Take over fields of other managers; for PatchType.APPLY only."""
     field_validation: str = ""
-    """What becomes of unknown and duplicate fields: `Strict` refuses them, `Warn` and `Ignore` drop them."""
+    """Handling of unknown and duplicate fields: `Strict` rejects them, `Warn` and `Ignore` drop them."""
     set_twice: tuple[str, ...] = ()
-    """Keys that a text has twice of which the body was made, as YAML's readers say it; the body does not show them."""
+    """Duplicate keys of the text that the body was decoded from, as YAML's readers report them; the body has none."""
 
 
 NO_OPTIONS = WriteOptions()
@@ -198,7 +198,7 @@ NO_OPTIONS = WriteOptions()
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """What to list or watch: label and field selectors in their text form, empty for everything."""
+    """Label and field selectors of a list or watch, in their text form; empty selects everything."""
 
     labels: str = ""
     fields: str = ""
@@ -209,7 +209,7 @@ EVERYTHING = Selector()
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """How to list."""
+    """Options of a list."""
 
     selector: Selector = field(default=EVERYTHING)
     limit: int = 0
@@ -222,7 +222,7 @@ LIST_ALL = ListOptions()
 
 
 class Verb(StrEnum):
-    """What a call does, as access rules name it."""
+    """Verb of a call, as access rules name it."""
 
     GET = "get"
     LIST = "list"
@@ -256,14 +256,14 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     body: bytes = b""
     """The encoded object or patch."""
     options: WriteOptions = NO_OPTIONS
-    """Of writes."""
+    """Options of writes."""
     selection: ListOptions = LIST_ALL
-    """Which objects are listed, watched (after `resource_version`), or deleted as a collection."""
+    """Objects that are listed, watched (after `resource_version`), or deleted as a collection."""
     patch_type: PatchType = PatchType.MERGE
     preconditions: Preconditions = NO_PRECONDITIONS
-    """Of a delete."""
+    """Preconditions of a delete."""
     propagation: Propagation = Propagation.BACKGROUND
-    """Of a delete."""
+    """Propagation of a delete."""
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -276,7 +276,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def page(self) -> Page:
-        """What was listed.
+        """Items of a list.
 
         Raises:
             TypeError: the call was neither a list nor a delete of a collection.

@@ -30,7 +30,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Scale:
-    """Where the scale subresource finds its fields; without a selector the path is empty."""
+    """Paths of the fields of the scale subresource; without a selector the path is empty."""
 
     spec_replicas_path: str = ".spec.replicas"
     status_replicas_path: str = ".status.replicas"
@@ -38,7 +38,7 @@ class Scale:
 
 
 class Collection(msgspec.Struct, frozen=True, cache_hash=True):
-    """Where objects of one type live: what a URL path names, without a Python type."""
+    """Group, version and plural of a type's objects: the part of a URL path, without a Python type."""
 
     group: str
     version: str

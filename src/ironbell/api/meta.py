@@ -1,4 +1,4 @@
-"""What every Kubernetes object has: metadata, owner references, conditions.
+"""Types that every Kubernetes object has: metadata, owner references, conditions.
 
 Structs are frozen and drop fields they do not know when they are decoded: they are for reading and deciding.
 Writes are patches over the fields that we own, so that nothing unknown is lost (docs/architecture.md, "API types").
@@ -24,7 +24,7 @@ class SnakeModel(Model, frozen=True, rename={}):
 
 
 class OwnerReference(Model, frozen=True):
-    """Who an object belongs to; the garbage collector deletes it when no owner is left."""
+    """Owner of an object; the garbage collector deletes the object when no owner is left."""
 
     api_version: str
     kind: str

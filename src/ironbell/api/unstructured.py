@@ -21,7 +21,7 @@ from ironbell.api.meta import ObjectMeta, Resource
 
 
 class Unstructured(Resource, frozen=True):
-    """Any object. `body` is the whole of it and is shared: whoever reads it must not change it."""
+    """Any object. `body` is the whole of it and is shared: readers must not change it."""
 
     body: dict[str, Any] = {}
 

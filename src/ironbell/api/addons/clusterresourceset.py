@@ -22,7 +22,7 @@ class ResourceRef(Model, frozen=True):
 
 
 class ClusterResourceSetSpec(Model, frozen=True):
-    """Which objects, and into which clusters."""
+    """Desired state of a ClusterResourceSet: objects, and the clusters that they are applied to."""
 
     cluster_selector: LabelSelector = required(LabelSelector)
     resources: Annotated[list[ResourceRef], Schema(min_items=1, max_items=100, list_type="atomic")] = required(list)
@@ -30,7 +30,7 @@ class ClusterResourceSetSpec(Model, frozen=True):
 
 
 class ClusterResourceSetStatus(Model, frozen=True):
-    """What is observed of the set."""
+    """Observed state of a ClusterResourceSet."""
 
     schema_ = Schema(min_properties=1)
 

@@ -14,7 +14,7 @@ from ironbell.api.meta import Model, Resource
 
 
 class ResourceBinding(Model, frozen=True):
-    """Whether the manifests of one ConfigMap or Secret were applied."""
+    """Result of applying the manifests of one ConfigMap or Secret."""
 
     schema_ = Schema(required=("applied",))
 
@@ -26,7 +26,7 @@ class ResourceBinding(Model, frozen=True):
 
 
 class ResourceSetBinding(Model, frozen=True):
-    """What was put into the cluster for one ClusterResourceSet."""
+    """Resources that were applied to the cluster for one ClusterResourceSet."""
 
     cluster_resource_set_name: Annotated[str, Schema(min_length=1, max_length=253)] = required(str)
     resources: Annotated[list[ResourceBinding], Schema(max_items=100, list_type="atomic")] = []
@@ -40,7 +40,7 @@ class ClusterResourceSetBindingSpec(Model, frozen=True):
 
 
 class ClusterResourceSetBinding(Resource, frozen=True):
-    """Which objects were put into one cluster."""
+    """Objects that were applied to one cluster."""
 
     spec: ClusterResourceSetBindingSpec = required(ClusterResourceSetBindingSpec)
 

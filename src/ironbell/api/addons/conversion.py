@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ironbell.api.conversion.rules import Rule, Written, each
+from ironbell.api.conversion.rules import Rule, Written, for_each
 from ironbell.api.conversion.status import Status
 
 CLUSTER_RESOURCE_SET: Final[tuple[Rule, ...]] = (Status(),)
 
 CLUSTER_RESOURCE_SET_BINDING: Final[tuple[Rule, ...]] = (
-    each("spec.bindings", each("resources", Written(("applied",), zero=False))),
+    for_each("spec.bindings", for_each("resources", Written(("applied",), zero=False))),
 )

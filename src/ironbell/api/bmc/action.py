@@ -54,7 +54,7 @@ class OneTimeBootDeviceAction(Model, frozen=True):
 
 
 class BootDevice(Model, frozen=True):
-    """Which device the machine boots from."""
+    """Device that the machine boots from."""
 
     device: Annotated[str, Schema("Name of the device: pxe, disk, bios, cdrom or safe.")] = ""
     persistent: Annotated[bool, Schema("Keep the choice for all later boots instead of the next one only.")] = False

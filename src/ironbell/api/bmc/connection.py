@@ -1,4 +1,4 @@
-"""How a BMC is reached: address, credentials and the options of each driver.
+"""Connection to a BMC: address, credentials and the options of each driver.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/bmc/machine.go and provider_opts.go.
 """
@@ -58,19 +58,19 @@ class IntelAmtOptions(Model, frozen=True):
 
 
 class RpcRequestOptions(Model, frozen=True):
-    """How the RPC driver shapes its HTTP requests."""
+    """Form of the RPC driver's HTTP requests."""
 
     http_content_type: Annotated[str, Schema("Content type of each request.")] = field(
         default="", name="httpContentType"
     )
     http_method: Annotated[str, Schema("HTTP method of each request.")] = field(default="", name="httpMethod")
-    static_headers: Annotated[dict[str, list[str]], Schema("Headers sent with every request, as they are.")] = {}
+    static_headers: Annotated[dict[str, list[str]], Schema("Headers sent unchanged with every request.")] = {}
     timestamp_format: Annotated[str, Schema("Format of the time in the timestamp header.")] = ""
     timestamp_header: Annotated[str, Schema("Header that carries the time of the request.")] = ""
 
 
 class RpcSignatureOptions(Model, frozen=True):
-    """Where the RPC driver puts its signatures, and what they cover."""
+    """Place of the RPC driver's signatures, and what they cover."""
 
     header_name: Annotated[str, Schema("Header that carries the signature.")] = ""
     append_algo_to_header_disabled: Annotated[
@@ -94,7 +94,7 @@ class RpcExperimentalOptions(Model, frozen=True):
     """Options of the RPC driver that may still change."""
 
     custom_request_payload: Annotated[str, Schema("JSON document to embed each request into.")] = ""
-    dot_path: Annotated[str, Schema("Dotted path in that document where the request goes.")] = ""
+    dot_path: Annotated[str, Schema("Dotted path in that document at which the request is inserted.")] = ""
 
 
 class RpcOptions(Model, frozen=True):

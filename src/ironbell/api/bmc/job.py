@@ -34,11 +34,11 @@ class JobCondition(Model, frozen=True):
 
     type: Annotated[str, Schema("Running, Completed or Failed.")] = required(str)
     status: Annotated[str, Schema("True or False.")] = required(str)
-    message: Annotated[str, Schema("Why, in a sentence for people.")] = ""
+    message: Annotated[str, Schema("Reason of the status, as a message for people.")] = ""
 
 
 class JobSpec(Model, frozen=True):
-    """What is to be done, and to which BMC."""
+    """Operations to carry out, and the BMC that carries them out."""
 
     machine_ref: Annotated[MachineRef, Schema("The BMC that all operations go to.")] = required(MachineRef)
     tasks: Annotated[
@@ -48,7 +48,7 @@ class JobSpec(Model, frozen=True):
 
 
 class JobStatus(Model, frozen=True):
-    """How far the Job is."""
+    """Observed state of the Job."""
 
     conditions: Annotated[list[JobCondition], Schema("Latest observations.")] = []
     start_time: Annotated[Time, Schema("When work began.")] = None

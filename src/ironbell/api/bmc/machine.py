@@ -1,4 +1,4 @@
-"""Machine: one BMC, with what is known of the power state behind it.
+"""Machine: one BMC, with the observed power state of the server behind it.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/bmc/machine.go.
 """
@@ -31,20 +31,20 @@ class MachineConditionType(StrEnum):
 class MachineCondition(Model, frozen=True):
     """One observation about a BMC."""
 
-    type: Annotated[str, Schema("What is observed, such as Contactable.")] = required(str)
+    type: Annotated[str, Schema("Type of the condition, such as Contactable.")] = required(str)
     status: Annotated[str, Schema("True, False or Unknown.")] = required(str)
     last_update_time: Annotated[Time, Schema("When the status last changed.")] = None
-    message: Annotated[str, Schema("Why, in a sentence for people.")] = ""
+    message: Annotated[str, Schema("Reason of the status, as a message for people.")] = ""
 
 
 class MachineSpec(Model, frozen=True):
-    """Which BMC it is and how to reach it."""
+    """Connection to a BMC."""
 
     connection: Annotated[Connection, Schema("How to reach the BMC.")] = required(Connection)
 
 
 class MachineStatus(Model, frozen=True):
-    """What was last seen of the BMC."""
+    """Last observed state of the BMC."""
 
     power_state: Annotated[
         str, Schema("Power state of the machine when it was last asked.", enum=tuple(PowerState))

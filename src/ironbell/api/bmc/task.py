@@ -1,4 +1,4 @@
-"""Task: one operation of a Job, with what is needed to carry it out.
+"""Task: one operation of a Job, with the connection to carry it out.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/bmc/task.go.
 """
@@ -27,7 +27,7 @@ class TaskCondition(Model, frozen=True):
 
     type: Annotated[str, Schema("Completed or Failed.")] = required(str)
     status: Annotated[str, Schema("True or False.")] = required(str)
-    message: Annotated[str, Schema("Why, in a sentence for people.")] = ""
+    message: Annotated[str, Schema("Reason of the status, as a message for people.")] = ""
 
 
 class TaskSpec(Model, frozen=True):
@@ -38,7 +38,7 @@ class TaskSpec(Model, frozen=True):
 
 
 class TaskStatus(Model, frozen=True):
-    """How far the Task is."""
+    """Observed state of the Task."""
 
     conditions: Annotated[list[TaskCondition], Schema("Latest observations.")] = []
     start_time: Annotated[Time, Schema("When work began.")] = None

@@ -68,7 +68,7 @@ class ExternalEtcd(Model, frozen=True):
 
 
 class Etcd(Model, frozen=True):
-    """Where etcd runs: on the control plane machines, or elsewhere."""
+    """Location of etcd: on the control plane machines, or elsewhere."""
 
     schema_ = Schema(min_properties=1)
 
@@ -138,7 +138,7 @@ class Dns(Model, frozen=True):
 
 
 class ClusterConfiguration(Model, frozen=True):
-    """What all control plane machines share (kubeadm's ClusterConfiguration)."""
+    """Configuration that all control plane machines share (kubeadm's ClusterConfiguration)."""
 
     schema_ = Schema(min_properties=1)
 

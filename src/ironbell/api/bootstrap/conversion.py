@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ironbell.api.conversion.durations import from_seconds, to_seconds
-from ironbell.api.conversion.paths import MISSING, Body, Path, look, objects, path, put, take
-from ironbell.api.conversion.rules import Rule, Target, each, flag, gone, seconds, within
+from ironbell.api.conversion.paths import MISSING, Body, Path, objects, path, put, take, value_at
+from ironbell.api.conversion.rules import Rule, Target, dropped, flag, for_each, seconds, within
 from ironbell.api.conversion.status import FAILURE, Status, initialized
 
 
@@ -21,14 +21,16 @@ class _Arguments:
     at: Path
 
     def up(self, body: Body, kept: Body | None) -> None:
-        arguments = look(body, self.at)
+        arguments = value_at(body, self.at)
         if isinstance(arguments, dict):
             put(body, self.at, [{"name": name, "value": arguments[name]} for name in sorted(arguments)])
 
     def down(self, body: Body, target: Target) -> None:
-        arguments = look(body, self.at)
+        arguments = value_at(body, self.at)
         if isinstance(arguments, list):
-            named: dict[str, Any] = {one["name"]: one.get("value", "") for one in objects(arguments) if "name" in one}
+            named: dict[str, Any] = {
+                argument["name"]: argument.get("value", "") for argument in objects(arguments) if "name" in argument
+            }
             put(body, self.at, named)
 
 
@@ -45,7 +47,7 @@ class _Timeouts:
 
     def up(self, body: Body, kept: Body | None) -> None:
         for at in (_INIT_TIMEOUTS, _JOIN_TIMEOUTS):
-            stored = look(kept, at)
+            stored = value_at(kept, at)
             if isinstance(stored, dict) and stored:
                 put(body, at, dict(stored))
         control_plane = take(body, _API_SERVER_TIMEOUT)
@@ -61,7 +63,7 @@ class _Timeouts:
 
     def down(self, body: Body, target: Target) -> None:
         first, other = take(body, _INIT_TIMEOUTS), take(body, _JOIN_TIMEOUTS)
-        control_plane, bootstrap = look(first, (_CONTROL_PLANE,)), look(other, (_TLS_BOOTSTRAP,))
+        control_plane, bootstrap = value_at(first, (_CONTROL_PLANE,)), value_at(other, (_TLS_BOOTSTRAP,))
         if control_plane is not MISSING:
             put(body, _API_SERVER_TIMEOUT, from_seconds(control_plane))
         if bootstrap is not MISSING:
@@ -69,7 +71,7 @@ class _Timeouts:
 
 
 class _Layout:
-    """Whether a disk gets one partition over all of it: always said in the older version, while the stored version has
+    """The layout of a disk as one partition: always present in the older version, while the stored version has
     either that or a list of partitions."""
 
     def up(self, body: Body, kept: Body | None) -> None:
@@ -84,8 +86,8 @@ class _Layout:
         body.setdefault("layout", False)
 
 
-_VOLUMES: Final = each("extraVolumes", flag("readOnly"), key="hostPath")
-_TYPE: Final = gone("apiVersion", "kind")
+_VOLUMES: Final = for_each("extraVolumes", flag("readOnly"), key="hostPath")
+_TYPE: Final = dropped("apiVersion", "kind")
 _NODE: Final = _Arguments(path("nodeRegistration.kubeletExtraArgs"))
 
 KUBEADM_CONFIG_SPEC: Final[tuple[Rule, ...]] = (
@@ -93,14 +95,14 @@ KUBEADM_CONFIG_SPEC: Final[tuple[Rule, ...]] = (
     within(
         "clusterConfiguration",
         *_TYPE,
-        *gone("clusterName", "kubernetesVersion", "networking"),
+        *dropped("clusterName", "kubernetesVersion", "networking"),
         *(
             within(part, _Arguments(("extraArgs",)), _VOLUMES)
             for part in ("apiServer", "controllerManager", "scheduler")
         ),
         _Arguments(path("etcd.local.extraArgs")),
     ),
-    within("initConfiguration", *_TYPE, _NODE, each("bootstrapTokens", seconds("ttl", "ttlSeconds"))),
+    within("initConfiguration", *_TYPE, _NODE, for_each("bootstrapTokens", seconds("ttl", "ttlSeconds"))),
     within(
         "joinConfiguration",
         *_TYPE,
@@ -109,9 +111,9 @@ KUBEADM_CONFIG_SPEC: Final[tuple[Rule, ...]] = (
         within("discovery.file.kubeConfig.cluster", flag("insecureSkipTLSVerify")),
         within("discovery.file.kubeConfig.user.exec", flag("provideClusterInfo")),
     ),
-    *gone("useExperimentalRetryJoin"),
-    each("files", flag("append"), key="path"),
-    each("diskSetup.partitions", _Layout()),
+    *dropped("useExperimentalRetryJoin"),
+    for_each("files", flag("append"), key="path"),
+    for_each("diskSetup.partitions", _Layout()),
     within("ignition.containerLinuxConfig", flag("strict")),
 )
 

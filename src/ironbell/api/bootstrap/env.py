@@ -52,7 +52,7 @@ class FileKeySelector(Model, frozen=True):
 
 
 class EnvVarSource(Model, frozen=True):
-    """Where the value of an environment variable comes from."""
+    """Source of the value of an environment variable."""
 
     field_ref: ObjectFieldSelector | None = None
     resource_field_ref: ResourceFieldSelector | None = None

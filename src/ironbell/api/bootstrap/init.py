@@ -15,7 +15,7 @@ from ironbell.api.meta import Model
 
 
 class InitConfiguration(Model, frozen=True):
-    """What the first control plane machine does (kubeadm's InitConfiguration)."""
+    """Configuration of the first control plane machine (kubeadm's InitConfiguration)."""
 
     schema_ = Schema(min_properties=1)
 

@@ -68,7 +68,7 @@ class KubeConfigAuthExec(Model, frozen=True):
 
 
 class KubeConfigUser(Model, frozen=True):
-    """Who the machine is."""
+    """Credentials of the machine in the TLS bootstrap."""
 
     schema_ = Schema(min_properties=1)
 
@@ -91,7 +91,7 @@ class FileDiscovery(Model, frozen=True):
 
 
 class Discovery(Model, frozen=True):
-    """How a machine finds the cluster, and whom it trusts."""
+    """Discovery of the cluster, and the certificates that the machine trusts."""
 
     schema_ = Schema(min_properties=1)
 
@@ -101,13 +101,13 @@ class Discovery(Model, frozen=True):
 
 
 class JoinControlPlane(Model, frozen=True):
-    """What a machine does that joins the control plane."""
+    """Configuration of a machine that joins the control plane."""
 
     local_api_endpoint: ApiEndpoint = field(default=ApiEndpoint(), name="localAPIEndpoint")
 
 
 class JoinConfiguration(Model, frozen=True):
-    """What every other machine does (kubeadm's JoinConfiguration)."""
+    """Configuration of every other machine (kubeadm's JoinConfiguration)."""
 
     schema_ = Schema(min_properties=1)
 

@@ -1,4 +1,4 @@
-"""What kubeadm's configurations share.
+"""Types that kubeadm's configurations share.
 
 Source: kubernetes-sigs/cluster-api: api/bootstrap/kubeadm/v1beta2.
 """
@@ -49,7 +49,7 @@ class Taint(Model, frozen=True):
 
 
 class NodeRegistrationOptions(Model, frozen=True):
-    """How the machine registers as a Node."""
+    """Registration of the machine as a Node."""
 
     schema_ = Schema(min_properties=1)
 
@@ -75,7 +75,7 @@ class NodeRegistrationOptions(Model, frozen=True):
 
 
 class ApiEndpoint(Model, frozen=True):
-    """Where this machine's API server listens."""
+    """Address and port of this machine's API server."""
 
     schema_ = Schema(min_properties=1)
 
@@ -92,7 +92,7 @@ class Patches(Model, frozen=True):
 
 
 class Timeouts(Model, frozen=True):
-    """How long kubeadm waits."""
+    """Timeouts of kubeadm."""
 
     schema_ = Schema(min_properties=1)
 

@@ -52,7 +52,7 @@ class KubeadmConfigSpec(Model, frozen=True):
 
 
 class KubeadmConfigInitializationStatus(Model, frozen=True):
-    """Whether the bootstrap data was made; once true it stays true."""
+    """Initialization of the KubeadmConfig: whether the bootstrap data was created; once true it stays true."""
 
     schema_ = Schema(min_properties=1)
 
@@ -60,7 +60,7 @@ class KubeadmConfigInitializationStatus(Model, frozen=True):
 
 
 class KubeadmConfigV1Beta1DeprecatedStatus(Model, frozen=True):
-    """What status held in version v1beta1 and no longer does."""
+    """Fields of the status in version v1beta1 that later versions do not have."""
 
     conditions: list[LegacyCondition] = []
     failure_reason: Annotated[str, Schema(min_length=1, max_length=256)] = ""
@@ -74,7 +74,7 @@ class KubeadmConfigDeprecatedStatus(Model, frozen=True):
 
 
 class KubeadmConfigStatus(Model, frozen=True):
-    """Whether the bootstrap data is there."""
+    """Observed state: whether the bootstrap data exists."""
 
     schema_ = Schema(min_properties=1)
 
@@ -86,7 +86,7 @@ class KubeadmConfigStatus(Model, frozen=True):
 
 
 class KubeadmConfig(Resource, frozen=True):
-    """How kubeadm makes a machine a Node."""
+    """Configuration with which kubeadm makes a machine a Node."""
 
     spec: KubeadmConfigSpec = KubeadmConfigSpec()
     status: KubeadmConfigStatus = KubeadmConfigStatus()

@@ -14,7 +14,7 @@ from ironbell.api.meta import Model, Resource
 
 
 class KubeadmConfigTemplateResource(Model, frozen=True):
-    """What each KubeadmConfig is made from."""
+    """Template of the KubeadmConfigs."""
 
     schema_ = Schema(min_properties=1)
 
@@ -23,7 +23,7 @@ class KubeadmConfigTemplateResource(Model, frozen=True):
 
 
 class KubeadmConfigTemplateSpec(Model, frozen=True):
-    """What the template holds."""
+    """Desired state of a KubeadmConfigTemplate."""
 
     template: KubeadmConfigTemplateResource = required(KubeadmConfigTemplateResource)
 

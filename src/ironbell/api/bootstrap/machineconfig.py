@@ -1,4 +1,4 @@
-"""What a KubeadmConfig sets up on the machine besides kubeadm: files, users, disks, time.
+"""Settings of a KubeadmConfig for the machine besides kubeadm: files, users, disks, time.
 
 Source: kubernetes-sigs/cluster-api: api/bootstrap/kubeadm/v1beta2.
 """
@@ -15,7 +15,7 @@ from ironbell.api.meta import Model
 
 
 class Encoding(StrEnum):
-    """How a file's content is encoded."""
+    """Encoding of a file's content."""
 
     BASE64 = "base64"
     GZIP = "gzip"
@@ -23,7 +23,7 @@ class Encoding(StrEnum):
 
 
 class FileContentFormat(StrEnum):
-    """Whether a file's content is a template."""
+    """Format of a file's content: plain, or a template."""
 
     RAW = "Raw"
     TEMPLATE = "Template"
@@ -169,7 +169,7 @@ class ContainerLinuxConfig(Model, frozen=True):
 
 
 class IgnitionSpec(Model, frozen=True):
-    """What is particular to Ignition."""
+    """Settings for Ignition only."""
 
     schema_ = Schema(min_properties=1)
 

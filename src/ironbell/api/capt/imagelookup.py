@@ -1,4 +1,4 @@
-"""Where a machine's image is found: four fields that a machine may set for itself or leave to its cluster.
+"""Location of a machine's image: four fields that a machine may set for itself or leave to its cluster.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: api/v1beta1/tinkerbellcluster_types.go.
 """

@@ -25,7 +25,7 @@ class TemplateOverrideRef(Model, frozen=True):
 
 
 class Initialization(Model, frozen=True):
-    """How far the first provisioning is."""
+    """Progress of the first provisioning."""
 
     schema_: ClassVar[Schema] = Schema(min_properties=1)
 
@@ -36,12 +36,12 @@ class FailureDomain(Model, frozen=True):
     """A part of the site that fails as one, such as a rack."""
 
     name: Annotated[str, Schema("Its name.", min_length=1, max_length=256)] = required(str)
-    control_plane: Annotated[bool | None, Schema("Whether control plane machines may be there.")] = None
-    attributes: Annotated[dict[str, str], Schema("What else is known of it.")] = {}
+    control_plane: Annotated[bool | None, Schema("Whether control plane machines may be created in it.")] = None
+    attributes: Annotated[dict[str, str], Schema("Attributes of the failure domain.")] = {}
 
 
 class TinkerbellClusterSpec(Model, frozen=True):
-    """What the machines of the cluster share."""
+    """Settings that the machines of the cluster share."""
 
     schema_: ClassVar[Schema] = Schema(
         rules=(
@@ -89,7 +89,7 @@ class TinkerbellClusterSpec(Model, frozen=True):
 
 
 class TinkerbellClusterStatus(Model, frozen=True):
-    """How far the cluster's infrastructure is."""
+    """Observed state of the cluster's infrastructure."""
 
     ready: Annotated[bool, Schema("Whether the endpoint is known (contract v1beta1).")] = False
     initialization: Annotated[Initialization, Schema("The same for contract v1beta2.")] = Initialization()
@@ -97,7 +97,7 @@ class TinkerbellClusterStatus(Model, frozen=True):
         list[FailureDomain],
         Schema("Failure domains that the label gives.", list_type="map", list_map_keys=("name",), max_items=100),
     ] = []
-    conditions: Annotated[list[Condition], Schema("What is known of it.")] = []
+    conditions: Annotated[list[Condition], Schema("Conditions of the cluster.")] = []
 
 
 class TinkerbellCluster(Resource, frozen=True):

@@ -16,22 +16,22 @@ from ironbell.api.meta import Model, Resource
 
 
 class TinkerbellClusterTemplateResource(Model, frozen=True):
-    """What is made."""
+    """Template of the TinkerbellClusters."""
 
     metadata: Annotated[TemplateObjectMeta, Schema("Labels and annotations.")] = TemplateObjectMeta()
-    spec: Annotated[TinkerbellClusterSpec, Schema("What the clusters are to be.")] = required(TinkerbellClusterSpec)
+    spec: Annotated[TinkerbellClusterSpec, Schema("Desired state of the clusters.")] = required(TinkerbellClusterSpec)
 
 
 class TinkerbellClusterTemplateSpec(Model, frozen=True):
     """The template."""
 
-    template: Annotated[TinkerbellClusterTemplateResource, Schema("What is made.")] = required(
+    template: Annotated[TinkerbellClusterTemplateResource, Schema("Template of the TinkerbellClusters.")] = required(
         TinkerbellClusterTemplateResource
     )
 
 
 class TinkerbellClusterTemplate(Resource, frozen=True):
-    """What TinkerbellClusters are made from; unchangeable."""
+    """Template of TinkerbellClusters; immutable."""
 
     spec: TinkerbellClusterTemplateSpec = TinkerbellClusterTemplateSpec()
 

@@ -31,11 +31,13 @@ class WeightedHardwareAffinityTerm(Model, frozen=True):
     weight: Annotated[Int32, Schema("Added to the score of matching Hardware, 1 to 100.", minimum=1, maximum=100)] = (
         required(int)
     )
-    hardware_affinity_term: Annotated[HardwareAffinityTerm, Schema("Which Hardware.")] = required(HardwareAffinityTerm)
+    hardware_affinity_term: Annotated[HardwareAffinityTerm, Schema("Labels of the Hardware.")] = required(
+        HardwareAffinityTerm
+    )
 
 
 class HardwareAffinity(Model, frozen=True):
-    """Which Hardware may be taken, and which is liked better."""
+    """Requirements and preferences for the labels of the Hardware to claim."""
 
     required: Annotated[list[HardwareAffinityTerm], Schema("Hardware must match one of these terms.")] = []
     preferred: Annotated[
@@ -51,7 +53,7 @@ class CustombootConfig(Model, frozen=True):
 
 
 class MachineBootOptions(Model, frozen=True):
-    """How the machine is brought into the in-memory OS."""
+    """Boot of the machine into the in-memory OS."""
 
     boot_mode: Annotated[
         str, Schema("How the BMC boots the machine; empty leaves the BMC alone.", enum=tuple(BootMode))
@@ -61,19 +63,19 @@ class MachineBootOptions(Model, frozen=True):
 
 
 class TinkerbellMachineSpec(Model, frozen=True):
-    """What the machine is made of."""
+    """Desired state of a machine."""
 
-    image_lookup_format: Annotated[str, Schema("As in TinkerbellCluster; empty is the cluster's.")] = ""
-    image_lookup_base_registry: Annotated[str, Schema("As in TinkerbellCluster; empty is the cluster's.")] = ""
-    image_lookup_os_distro: Annotated[str, Schema("As in TinkerbellCluster; empty is the cluster's.")] = field(
+    image_lookup_format: Annotated[str, Schema("Same as in TinkerbellCluster, whose value is the default.")] = ""
+    image_lookup_base_registry: Annotated[str, Schema("Same as in TinkerbellCluster, whose value is the default.")] = ""
+    image_lookup_os_distro: Annotated[str, Schema("Same as in TinkerbellCluster, whose value is the default.")] = field(
         default="", name="imageLookupOSDistro"
     )
-    image_lookup_os_version: Annotated[str, Schema("As in TinkerbellCluster; empty is the cluster's.")] = field(
-        default="", name="imageLookupOSVersion"
+    image_lookup_os_version: Annotated[str, Schema("Same as in TinkerbellCluster, whose value is the default.")] = (
+        field(default="", name="imageLookupOSVersion")
     )
     template_override: Annotated[str, Schema("Workflow template of this machine, before all others.")] = ""
-    hardware_affinity: Annotated[HardwareAffinity | None, Schema("Which Hardware, by labels.")] = None
-    hardware_requirements: Annotated[HardwareRequirements | None, Schema("Which Hardware, by its inventory.")] = None
+    hardware_affinity: Annotated[HardwareAffinity | None, Schema("Hardware to claim, by labels.")] = None
+    hardware_requirements: Annotated[HardwareRequirements | None, Schema("Hardware to claim, by its inventory.")] = None
     boot_options: Annotated[MachineBootOptions, Schema("How the machine is brought into the in-memory OS.")] = (
         MachineBootOptions()
     )
@@ -99,16 +101,16 @@ class TinkerbellMachineAddress(Model, frozen=True):
 
 
 class TinkerbellMachineStatus(Model, frozen=True):
-    """How far the machine is."""
+    """Observed state of the machine."""
 
     ready: Annotated[bool, Schema("Whether its operating system runs (contract v1beta1).")] = False
     initialization: Annotated[Initialization, Schema("The same for contract v1beta2.")] = Initialization()
     addresses: Annotated[list[TinkerbellMachineAddress], Schema("Its addresses.")] = []
     instance_status: Annotated[int | None, Schema("Not used.")] = None
-    instance_state: Annotated[str, Schema("How far it is, in a word or two.")] = ""
+    instance_state: Annotated[str, Schema("Progress of the machine, in a word or two.")] = ""
     target_namespace: Annotated[str, Schema("Namespace of its Hardware, Template, Workflow and Jobs.")] = ""
     failure_domain: Annotated[str, Schema("Failure domain of its Hardware.", min_length=1, max_length=256)] = ""
-    conditions: Annotated[list[Condition], Schema("What is known of it.")] = []
+    conditions: Annotated[list[Condition], Schema("Conditions of the machine.")] = []
     error_reason: Annotated[str | None, Schema("Not used; see the conditions.")] = None
     error_message: Annotated[str | None, Schema("Not used; see the conditions.")] = None
 

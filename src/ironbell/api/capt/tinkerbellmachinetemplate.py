@@ -23,36 +23,36 @@ class TemplateObjectMeta(Model, frozen=True):
 
 
 class TinkerbellMachineTemplateResource(Model, frozen=True):
-    """What is made."""
+    """Template of the TinkerbellMachines."""
 
     metadata: Annotated[TemplateObjectMeta, Schema("Labels and annotations.")] = TemplateObjectMeta()
-    spec: Annotated[TinkerbellMachineSpec, Schema("What the machines are made of.")] = required(TinkerbellMachineSpec)
+    spec: Annotated[TinkerbellMachineSpec, Schema("Desired state of the machines.")] = required(TinkerbellMachineSpec)
 
 
 class TinkerbellMachineTemplateSpec(Model, frozen=True):
     """The template."""
 
-    template: Annotated[TinkerbellMachineTemplateResource, Schema("What is made.")] = required(
+    template: Annotated[TinkerbellMachineTemplateResource, Schema("Template of the TinkerbellMachines.")] = required(
         TinkerbellMachineTemplateResource
     )
 
 
 class NodeInfo(Model, frozen=True):
-    """What a Node of such a machine says of itself."""
+    """Architecture and operating system that a Node of such a machine reports."""
 
     architecture: Annotated[str, Schema("Its architecture.", enum=("amd64", "arm64", "s390x", "ppc64le"))] = ""
     operating_system: Annotated[str, Schema("Its operating system.")] = ""
 
 
 class TinkerbellMachineTemplateStatus(Model, frozen=True):
-    """What machines of this template have, for autoscaling from zero."""
+    """Capacity of the machines of this template, for autoscaling from zero."""
 
     capacity: Annotated[dict[str, Quantity], Schema("The least that matching Hardware has: cpu and memory.")] = {}
-    node_info: Annotated[NodeInfo | None, Schema("What their Nodes say of themselves.")] = None
+    node_info: Annotated[NodeInfo | None, Schema("Architecture and operating system of their Nodes.")] = None
 
 
 class TinkerbellMachineTemplate(Resource, frozen=True):
-    """What TinkerbellMachines are made from; unchangeable."""
+    """Template of TinkerbellMachines; immutable."""
 
     spec: TinkerbellMachineTemplateSpec = TinkerbellMachineTemplateSpec()
     status: TinkerbellMachineTemplateStatus = TinkerbellMachineTemplateStatus()

@@ -17,7 +17,7 @@ from ironbell.api.meta import Condition, Model, Resource
 
 
 class RemediationPhase(StrEnum):
-    """How far a remediation is."""
+    """Progress of a remediation."""
 
     POWER_CYCLING = "PowerCycling"
     WAITING_FOR_RECOVERY = "WaitingForRecovery"
@@ -26,7 +26,7 @@ class RemediationPhase(StrEnum):
 
 
 class ReplaceOn(StrEnum):
-    """Which server the replacement may get."""
+    """Server that the replacement may get."""
 
     ANY = "Any"
     OTHER = "Other"
@@ -49,7 +49,7 @@ class Replacement(Model, frozen=True):
     server: Annotated[
         str,
         Schema(
-            "Any: whichever server fits, also the same one, wiped. Other: the server is held when it is given back.",
+            "Any: whichever server fits, also the same one, wiped. Other: the server is held when it is released.",
             enum=tuple(ReplaceOn),
             default=str(ReplaceOn.ANY),
         ),
@@ -57,45 +57,47 @@ class Replacement(Model, frozen=True):
 
 
 class TinkerbellRemediationSpec(Model, frozen=True):
-    """What is done, in this order."""
+    """Steps of the remediation, in this order."""
 
     power_cycle: Annotated[PowerCycle, Schema("First: power cycles.")] = PowerCycle()
     replacement: Annotated[Replacement, Schema("Then: another Machine in its place.")] = Replacement()
 
 
 class TinkerbellRemediationStatus(Model, frozen=True):
-    """How far it is."""
+    """Observed state of the remediation."""
 
     phase: Annotated[str, Schema("PowerCycling, WaitingForRecovery, Replacing or Recovered.")] = ""
     power_cycles: Annotated[Int32, Schema("How many power cycles were begun.")] = 0
     last_power_cycle: Annotated[Time, Schema("When the last one ended.")] = None
-    conditions: Annotated[list[Condition], Schema("What is known of it.")] = []
+    conditions: Annotated[list[Condition], Schema("Conditions of the remediation.")] = []
 
 
 class TinkerbellRemediation(Resource, frozen=True):
-    """What is done about an unhealthy Machine."""
+    """Remediation of an unhealthy Machine."""
 
     spec: TinkerbellRemediationSpec = TinkerbellRemediationSpec()
     status: TinkerbellRemediationStatus = TinkerbellRemediationStatus()
 
 
 class TinkerbellRemediationTemplateResource(Model, frozen=True):
-    """What is made."""
+    """Template of the TinkerbellRemediations."""
 
     metadata: Annotated[TemplateObjectMeta, Schema("Labels and annotations.")] = TemplateObjectMeta()
-    spec: Annotated[TinkerbellRemediationSpec, Schema("What is done.")] = required(TinkerbellRemediationSpec)
+    spec: Annotated[TinkerbellRemediationSpec, Schema("Steps of the remediations.")] = required(
+        TinkerbellRemediationSpec
+    )
 
 
 class TinkerbellRemediationTemplateSpec(Model, frozen=True):
     """The template."""
 
-    template: Annotated[TinkerbellRemediationTemplateResource, Schema("What is made.")] = required(
-        TinkerbellRemediationTemplateResource
+    template: Annotated[TinkerbellRemediationTemplateResource, Schema("Template of the TinkerbellRemediations.")] = (
+        required(TinkerbellRemediationTemplateResource)
     )
 
 
 class TinkerbellRemediationTemplate(Resource, frozen=True):
-    """What TinkerbellRemediations are made from."""
+    """Template of TinkerbellRemediations."""
 
     spec: TinkerbellRemediationTemplateSpec = TinkerbellRemediationTemplateSpec()
 

@@ -24,7 +24,7 @@ from ironbell.api.meta import Condition, Model, Resource
 
 
 class ClusterPhase(StrEnum):
-    """How far a cluster is, in one word."""
+    """Phase of a cluster, in one word."""
 
     PENDING = "Pending"
     PROVISIONING = "Provisioning"
@@ -55,7 +55,7 @@ class ClusterNetwork(Model, frozen=True):
 
 
 class ClusterSpec(Model, frozen=True):
-    """What the cluster is made of."""
+    """Desired state of the cluster."""
 
     schema_ = Schema(min_properties=1)
 
@@ -100,7 +100,7 @@ class FailureDomain(Model, frozen=True):
 
 
 class ClusterStatus(Model, frozen=True):
-    """How far the cluster is."""
+    """Observed state of the cluster."""
 
     schema_ = Schema(min_properties=1)
 

@@ -1,4 +1,4 @@
-"""What several kinds of the group share: references, taints, gates, versions, addresses.
+"""Types that several kinds of the group share: references, taints, gates, versions, addresses.
 
 Source: kubernetes-sigs/cluster-api: api/core/v1beta2.
 """
@@ -14,14 +14,14 @@ from ironbell.api.meta import Model
 
 
 class MachineTaintPropagation(StrEnum):
-    """When a taint is put onto the Node: always, or only at its first synchronisation."""
+    """Time at which a taint is added to the Node: always, or only at its first synchronisation."""
 
     ALWAYS = "Always"
     ON_INITIALIZATION = "OnInitialization"
 
 
 class ConditionPolarity(StrEnum):
-    """Which status of a condition is the good one."""
+    """Polarity of a condition: the status that is the good one."""
 
     POSITIVE = "Positive"
     NEGATIVE = "Negative"
@@ -38,7 +38,7 @@ class MachineAddressType(StrEnum):
 
 
 class ApiEndpoint(Model, frozen=True):
-    """Where an API server is reached; empty until it is known."""
+    """Endpoint of an API server; empty until it is known."""
 
     schema_ = Schema(min_properties=1)
 
@@ -72,7 +72,7 @@ class TemplateReference(Model, frozen=True):
 
 
 class MachineDeletionSpec(Model, frozen=True):
-    """Time limits for the steps of a deletion; 0 is no limit."""
+    """Time limits for the steps of a deletion; 0 means no limit."""
 
     schema_ = Schema(min_properties=1)
 
@@ -119,7 +119,7 @@ class NodeSwapStatus(Model, frozen=True):
 
 
 class NodeSystemInfo(Model, frozen=True):
-    """What runs on the Node, as its kubelet reports it."""
+    """Software on the Node, as its kubelet reports it."""
 
     machine_id: str = required(str, name="machineID")
     system_uuid: str = required(str, name="systemUUID")
@@ -142,7 +142,7 @@ class MachineAddress(Model, frozen=True):
 
 
 class MachineNamingSpec(Model, frozen=True):
-    """How names of Machines are made."""
+    """Naming strategy of Machines."""
 
     schema_ = Schema(min_properties=1)
 

@@ -28,7 +28,7 @@ from ironbell.api.meta import Condition, Model, Resource
 
 
 class MachinePhase(StrEnum):
-    """How far a Machine is, in one word."""
+    """Phase of a Machine, in one word."""
 
     PENDING = "Pending"
     PROVISIONING = "Provisioning"
@@ -42,14 +42,14 @@ class MachinePhase(StrEnum):
 
 
 class Bootstrap(Model, frozen=True):
-    """Where the bootstrap data comes from: an object of a bootstrap provider, or a Secret."""
+    """Source of the bootstrap data: an object of a bootstrap provider, or a Secret."""
 
     config_ref: ContractVersionedObjectReference = ContractVersionedObjectReference()
     data_secret_name: Annotated[str | None, Schema(min_length=0, max_length=253)] = None
 
 
 class MachineSpec(Model, frozen=True):
-    """What the Machine is made of."""
+    """Desired state of the Machine."""
 
     cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
     bootstrap: Bootstrap = required(Bootstrap)
@@ -83,7 +83,7 @@ class MachineNodeReference(Model, frozen=True):
 
 
 class MachineDeletionStatus(Model, frozen=True):
-    """When the steps of a deletion began."""
+    """Start times of the steps of a deletion."""
 
     node_drain_start_time: Time = None
     wait_for_node_volume_detach_start_time: Time = None
@@ -92,7 +92,7 @@ class MachineDeletionStatus(Model, frozen=True):
 
 
 class MachineStatus(Model, frozen=True):
-    """How far the Machine is."""
+    """Observed state of the Machine."""
 
     schema_ = Schema(min_properties=1)
 
@@ -118,7 +118,7 @@ class Machine(Resource, frozen=True):
 
 
 class MachineTemplateSpec(Model, frozen=True):
-    """What each Machine is made from."""
+    """Template of each Machine."""
 
     metadata: TemplateMetadata = TemplateMetadata()
     spec: MachineSpec = required(MachineSpec)

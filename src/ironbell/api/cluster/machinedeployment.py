@@ -19,14 +19,14 @@ from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 
 
 class MachineDeploymentRolloutStrategyType(StrEnum):
-    """How Machines are replaced."""
+    """Type of rollout."""
 
     ROLLING_UPDATE = "RollingUpdate"
     ON_DELETE = "OnDelete"
 
 
 class MachineDeploymentPhase(StrEnum):
-    """How far a MachineDeployment is, in one word."""
+    """Phase of a MachineDeployment, in one word."""
 
     SCALING_UP = "ScalingUp"
     SCALING_DOWN = "ScalingDown"
@@ -47,7 +47,7 @@ class MachineDeploymentMachineDeletionSpec(Model, frozen=True):
 
 
 class MachineDeploymentRolloutStrategyRollingUpdate(Model, frozen=True):
-    """How many Machines may be missing or too many meanwhile."""
+    """Number of Machines that may be missing or too many during a rollout."""
 
     schema_ = Schema(min_properties=1)
 
@@ -56,7 +56,7 @@ class MachineDeploymentRolloutStrategyRollingUpdate(Model, frozen=True):
 
 
 class MachineDeploymentRolloutStrategy(Model, frozen=True):
-    """How Machines are replaced."""
+    """Rollout strategy of Machines."""
 
     schema_ = Schema(min_properties=1)
 
@@ -65,7 +65,7 @@ class MachineDeploymentRolloutStrategy(Model, frozen=True):
 
 
 class MachineDeploymentRolloutSpec(Model, frozen=True):
-    """When and how Machines are replaced."""
+    """Time and strategy of rollouts."""
 
     schema_ = Schema(min_properties=1)
 
@@ -74,7 +74,7 @@ class MachineDeploymentRolloutSpec(Model, frozen=True):
 
 
 class MachineDeploymentRemediationSpec(Model, frozen=True):
-    """How many Machines may be remediated at a time."""
+    """Number of Machines that may be remediated at a time."""
 
     schema_ = Schema(min_properties=1)
 
@@ -82,7 +82,7 @@ class MachineDeploymentRemediationSpec(Model, frozen=True):
 
 
 class MachineDeploymentSpec(Model, frozen=True):
-    """How many Machines, from what, and how they are replaced."""
+    """Desired state: number of Machines, their template, and their rollout."""
 
     cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
     replicas: Int32 | None = None
@@ -96,7 +96,7 @@ class MachineDeploymentSpec(Model, frozen=True):
 
 
 class MachineDeploymentV1Beta1DeprecatedStatus(Model, frozen=True):
-    """What status held in version v1beta1 and no longer does."""
+    """Fields of the status in version v1beta1 that later versions do not have."""
 
     conditions: list[LegacyCondition] = []
     updated_replicas: Int32 = 0
@@ -112,7 +112,7 @@ class MachineDeploymentDeprecatedStatus(Model, frozen=True):
 
 
 class MachineDeploymentStatus(Model, frozen=True):
-    """How many Machines there are, and how far they are."""
+    """Observed state: numbers of Machines, and the phase."""
 
     schema_ = Schema(min_properties=1)
 

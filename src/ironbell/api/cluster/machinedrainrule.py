@@ -15,7 +15,7 @@ from ironbell.api.meta import LabelSelector, Model, Resource
 
 
 class MachineDrainRuleDrainBehavior(StrEnum):
-    """What is done with a matching Pod."""
+    """Behavior of the drain for a matching Pod."""
 
     DRAIN = "Drain"
     SKIP = "Skip"
@@ -23,7 +23,7 @@ class MachineDrainRuleDrainBehavior(StrEnum):
 
 
 class MachineDrainRuleDrainConfig(Model, frozen=True):
-    """What is done with the Pods, and in which order."""
+    """Behavior of the drain for the Pods, and their order."""
 
     behavior: Annotated[str, Schema(enum=tuple(MachineDrainRuleDrainBehavior))] = required(str)
     order: Int32 | None = None
@@ -48,7 +48,7 @@ class MachineDrainRulePodSelector(Model, frozen=True):
 
 
 class MachineDrainRuleSpec(Model, frozen=True):
-    """Which Pods on which Machines, and what is done with them."""
+    """Pods on Machines that the rule selects, and how they are drained."""
 
     drain: MachineDrainRuleDrainConfig = required(MachineDrainRuleDrainConfig)
     machines: Annotated[
@@ -72,7 +72,7 @@ class MachineDrainRuleSpec(Model, frozen=True):
 
 
 class MachineDrainRule(Resource, frozen=True):
-    """What is done with Pods when their Machine's Node is drained."""
+    """Rule for Pods when their Machine's Node is drained."""
 
     schema_ = Schema(required=("metadata",))
 

@@ -56,7 +56,7 @@ class UnhealthyMachineCondition(Model, frozen=True):
 
 
 class MachineHealthCheckChecks(Model, frozen=True):
-    """When a Machine is unhealthy."""
+    """Conditions under which a Machine is unhealthy."""
 
     schema_ = Schema(min_properties=1)
 
@@ -79,7 +79,7 @@ class MachineHealthCheckRemediationTriggerIf(Model, frozen=True):
 
 
 class MachineHealthCheckRemediation(Model, frozen=True):
-    """When unhealthy Machines are remediated, and by what."""
+    """Limits and template of the remediation of unhealthy Machines."""
 
     schema_ = Schema(min_properties=1)
 
@@ -88,7 +88,7 @@ class MachineHealthCheckRemediation(Model, frozen=True):
 
 
 class MachineDeploymentHealthCheckRemediation(Model, frozen=True):
-    """When unhealthy worker Machines are remediated, and by what."""
+    """Limits and template of the remediation of unhealthy worker Machines."""
 
     schema_ = Schema(min_properties=1)
 
@@ -98,7 +98,7 @@ class MachineDeploymentHealthCheckRemediation(Model, frozen=True):
 
 
 class MachineHealthCheckSpec(Model, frozen=True):
-    """What is checked on which Machines."""
+    """Machines that are checked, and the checks."""
 
     cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
     selector: LabelSelector = required(LabelSelector)
@@ -107,7 +107,7 @@ class MachineHealthCheckSpec(Model, frozen=True):
 
 
 class MachineHealthCheckStatus(Model, frozen=True):
-    """How many Machines are checked, and how many are healthy."""
+    """Observed state: numbers of Machines that are checked, and that are healthy."""
 
     schema_ = Schema(min_properties=1)
 
@@ -123,7 +123,7 @@ class MachineHealthCheckStatus(Model, frozen=True):
 
 
 class MachineHealthCheck(Resource, frozen=True):
-    """Which Machines are unhealthy, and what is done with them."""
+    """Health check of Machines, and the remediation of unhealthy ones."""
 
     spec: MachineHealthCheckSpec = required(MachineHealthCheckSpec)
     status: MachineHealthCheckStatus = MachineHealthCheckStatus()

@@ -20,7 +20,7 @@ from ironbell.api.meta import Condition, Model, Resource
 
 
 class MachinePoolPhase(StrEnum):
-    """How far a MachinePool is, in one word."""
+    """Phase of a MachinePool, in one word."""
 
     PENDING = "Pending"
     PROVISIONING = "Provisioning"
@@ -35,7 +35,7 @@ class MachinePoolPhase(StrEnum):
 
 
 class MachinePoolSpec(Model, frozen=True):
-    """How many Machines, and from what."""
+    """Desired state: number of Machines, and their template."""
 
     cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
     replicas: Int32 | None = None
@@ -49,7 +49,7 @@ class MachinePoolSpec(Model, frozen=True):
 
 
 class MachinePoolV1Beta1DeprecatedStatus(Model, frozen=True):
-    """What status held in version v1beta1 and no longer does."""
+    """Fields of the status in version v1beta1 that later versions do not have."""
 
     conditions: list[LegacyCondition] = []
     failure_reason: str | None = None
@@ -66,7 +66,7 @@ class MachinePoolDeprecatedStatus(Model, frozen=True):
 
 
 class MachinePoolStatus(Model, frozen=True):
-    """How many Machines there are, and how far they are."""
+    """Observed state: numbers of Machines, and the phase."""
 
     schema_ = Schema(min_properties=1)
 

@@ -18,7 +18,7 @@ from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 
 
 class MachineSetDeletionOrder(StrEnum):
-    """Which Machines go first when there are too many."""
+    """Order in which Machines are deleted when there are too many."""
 
     RANDOM = "Random"
     NEWEST = "Newest"
@@ -26,7 +26,7 @@ class MachineSetDeletionOrder(StrEnum):
 
 
 class MachineSetDeletionSpec(Model, frozen=True):
-    """Which Machines go first when there are too many."""
+    """Order in which Machines are deleted when there are too many."""
 
     schema_ = Schema(min_properties=1)
 
@@ -34,7 +34,7 @@ class MachineSetDeletionSpec(Model, frozen=True):
 
 
 class MachineSetSpec(Model, frozen=True):
-    """How many Machines, and from what."""
+    """Desired state: number of Machines, and their template."""
 
     cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
     replicas: Int32 | None = None
@@ -45,7 +45,7 @@ class MachineSetSpec(Model, frozen=True):
 
 
 class MachineSetV1Beta1DeprecatedStatus(Model, frozen=True):
-    """What status held in version v1beta1 and no longer does."""
+    """Fields of the status in version v1beta1 that later versions do not have."""
 
     conditions: list[LegacyCondition] = []
     failure_reason: str | None = None
@@ -62,7 +62,7 @@ class MachineSetDeprecatedStatus(Model, frozen=True):
 
 
 class MachineSetStatus(Model, frozen=True):
-    """How many Machines there are, and how far they are."""
+    """Observed state: numbers of Machines."""
 
     schema_ = Schema(min_properties=1)
 

@@ -81,7 +81,7 @@ ANNOTATION_MANAGED_BY: Final = "cluster.x-k8s.io/managed-by"
 """On an infrastructure object: somebody else looks after it."""
 
 ANNOTATION_DELETE_MACHINE: Final = "cluster.x-k8s.io/delete-machine"
-"""On a Machine: the first to go when there are too many."""
+"""On a Machine: it is deleted first when there are too many."""
 
 ANNOTATION_DISABLE_MACHINE_CREATE: Final = "cluster.x-k8s.io/disable-machine-create"
 """On a MachineSet, with the value `true`: make no Machines."""
@@ -126,7 +126,7 @@ PREFIX_PRE_TERMINATE_HOOK: Final = "pre-terminate.delete.hook.machine.cluster.x-
 """Begin of annotations on a Machine that hold up the deletion of its infrastructure; the value is the owner."""
 
 ANNOTATION_KCP_CLEANUP_HOOK: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"
-"""On a control plane Machine: its etcd member is still there."""
+"""On a control plane Machine: its etcd member still exists."""
 
 ANNOTATION_REVISION: Final = "machinedeployment.clusters.x-k8s.io/revision"
 """On a MachineDeployment and its MachineSets: number of the template."""

@@ -27,7 +27,7 @@ class ClusterClassRef(Model, frozen=True):
 
 
 class ControlPlaneTopologyRolloutSpec(Model, frozen=True):
-    """When the control plane is rolled out without a change."""
+    """Times of rollouts of the control plane that no change requires."""
 
     schema_ = Schema(min_properties=1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
-from ironbell.api.conversion.paths import MISSING, Body, look, path, put, take
+from ironbell.api.conversion.paths import MISSING, Body, path, put, take, value_at
 from ironbell.api.conversion.rules import Kept, Rule, Target, Written
 from ironbell.api.conversion.status import Status
 
@@ -22,8 +22,8 @@ class _ClusterName:
     """The cluster's name, which the oldest version has as a label only."""
 
     def up(self, body: Body, kept: Body | None) -> None:
-        name = look(body, _LABEL)
-        if look(body, ("metadata", "labels")) is MISSING:
+        name = value_at(body, _LABEL)
+        if value_at(body, ("metadata", "labels")) is MISSING:
             return
         if name is not MISSING:
             put(body, _CLUSTER_NAME, name)
@@ -34,7 +34,7 @@ class _ClusterName:
         name = take(body, _CLUSTER_NAME)
         if name is MISSING or not name:
             return
-        if look(body, _LABEL) is MISSING:
+        if value_at(body, _LABEL) is MISSING:
             put(body, _MARK, "false")
         put(body, _LABEL, name)
 

@@ -22,7 +22,7 @@ class IpAddressClaimReference(Model, frozen=True):
 
 
 class IpAddressSpec(Model, frozen=True):
-    """The address, for whom it is, and where it comes from."""
+    """An address, its claim, and the pool that it comes from."""
 
     schema_ = Schema(required=("prefix",))
 

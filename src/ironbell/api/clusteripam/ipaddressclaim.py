@@ -17,7 +17,7 @@ from ironbell.api.meta import Condition, Model, Resource
 
 
 class IpAddressClaimSpec(Model, frozen=True):
-    """Which pool, and for which cluster."""
+    """Pool that the address comes from, and the cluster that it is for."""
 
     cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = ""
     pool_ref: ContractVersionedObjectReference = required(ContractVersionedObjectReference)
@@ -30,7 +30,7 @@ class IpAddressReference(Model, frozen=True):
 
 
 class IpAddressClaimStatus(Model, frozen=True):
-    """Which address was given."""
+    """Address that was assigned."""
 
     schema_ = Schema(min_properties=1)
 

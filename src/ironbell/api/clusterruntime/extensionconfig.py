@@ -16,7 +16,7 @@ from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 
 
 class FailurePolicy(StrEnum):
-    """What a failed call of an extension means."""
+    """Handling of a failed call of an extension."""
 
     IGNORE = "Ignore"
     FAIL = "Fail"
@@ -32,7 +32,7 @@ class ServiceReference(Model, frozen=True):
 
 
 class ClientConfig(Model, frozen=True):
-    """Where the server is: a URL or a Service."""
+    """Address of the server: a URL or a Service."""
 
     schema_ = Schema(min_properties=1)
 
@@ -42,7 +42,7 @@ class ClientConfig(Model, frozen=True):
 
 
 class ExtensionConfigSpec(Model, frozen=True):
-    """How the server is reached, and for which namespaces it is asked."""
+    """Connection to the server, and the namespaces that it is called for."""
 
     client_config: ClientConfig = required(ClientConfig)
     namespace_selector: LabelSelector | None = None
@@ -66,7 +66,7 @@ class ExtensionHandler(Model, frozen=True):
 
 
 class ExtensionConfigStatus(Model, frozen=True):
-    """What the server offers."""
+    """Handlers that the server offers."""
 
     schema_ = Schema(min_properties=1)
 

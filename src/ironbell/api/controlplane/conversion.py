@@ -11,8 +11,8 @@ from typing import Final
 from ironbell.api.bootstrap.conversion import KUBEADM_CONFIG_SPEC
 from ironbell.api.cluster.conversion.machines import deletion
 from ironbell.api.conversion.durations import from_seconds, to_seconds
-from ironbell.api.conversion.paths import MISSING, Body, look, path, put, take
-from ironbell.api.conversion.rules import Reference, Rule, Target, Written, gone, move, seconds, within
+from ironbell.api.conversion.paths import MISSING, Body, path, put, take, value_at
+from ironbell.api.conversion.rules import Reference, Rule, Target, Written, dropped, move, seconds, within
 from ironbell.api.conversion.status import FAILURE, Status, initialized
 
 _RETRY: Final = path("remediationStrategy.retryPeriod")
@@ -27,7 +27,7 @@ class _RetryPeriod:
             return
         value = take(body, _RETRY)
         limit = to_seconds(value) if isinstance(value, str) and value else 0
-        if limit or look(kept, _RETRY_SECONDS) == 0:
+        if limit or value_at(kept, _RETRY_SECONDS) == 0:
             put(body, _RETRY_SECONDS, limit)
 
     def down(self, body: Body, target: Target) -> None:
@@ -42,26 +42,26 @@ _SPEC: Final[tuple[Rule, ...]] = (
     _RetryPeriod(),
     move("remediationStrategy.maxRetry", "remediation.maxRetry"),
     seconds("remediationStrategy.minHealthyPeriod", "remediation.minHealthyPeriodSeconds"),
-    *gone("remediationStrategy"),
+    *dropped("remediationStrategy"),
     move("rolloutBefore.certificatesExpiryDays", "rollout.before.certificatesExpiryDays"),
-    *gone("rolloutBefore"),
+    *dropped("rolloutBefore"),
     move("rolloutAfter", "rollout.after"),
     move("rolloutStrategy.type", "rollout.strategy.type"),
     move("rolloutStrategy.rollingUpdate.maxSurge", "rollout.strategy.rollingUpdate.maxSurge"),
-    *gone("rolloutStrategy"),
+    *dropped("rolloutStrategy"),
     move("machineNamingStrategy.template", "machineNaming.template"),
-    *gone("machineNamingStrategy"),
+    *dropped("machineNamingStrategy"),
 )
 
 
 class _Ready:
-    """Whether any Machine is ready, which the stored version does not say on its own."""
+    """The status `ready`: true if any Machine is ready. The stored version does not have it."""
 
     def up(self, body: Body, kept: Body | None) -> None:
         take(body, ("status", "ready"))
 
     def down(self, body: Body, target: Target) -> None:
-        ready = look(body, ("status", "readyReplicas"))
+        ready = value_at(body, ("status", "readyReplicas"))
         if isinstance(ready, int) and ready > 0:
             put(body, ("status", "ready"), True)
 
@@ -70,7 +70,7 @@ class _RolloutType:
     """A template's way of rolling out has a default in the stored version."""
 
     def up(self, body: Body, kept: Body | None) -> None:
-        strategy = look(body, ("rolloutStrategy",))
+        strategy = value_at(body, ("rolloutStrategy",))
         if isinstance(strategy, dict) and not strategy.get("type"):
             strategy["type"] = "RollingUpdate"
 

@@ -26,7 +26,7 @@ from ironbell.api.meta import Condition, Model, Resource
 
 
 class KubeadmControlPlaneRolloutStrategyType(StrEnum):
-    """How control plane Machines are replaced."""
+    """Type of rollout of control plane Machines."""
 
     ROLLING_UPDATE = "RollingUpdate"
 
@@ -45,14 +45,14 @@ class KubeadmControlPlaneMachineTemplateSpec(Model, frozen=True):
 
 
 class KubeadmControlPlaneMachineTemplate(Model, frozen=True):
-    """What each Machine is made from."""
+    """Template of each Machine."""
 
     metadata: TemplateMetadata = TemplateMetadata()
     spec: KubeadmControlPlaneMachineTemplateSpec = required(KubeadmControlPlaneMachineTemplateSpec)
 
 
 class KubeadmControlPlaneRolloutBeforeSpec(Model, frozen=True):
-    """What is ahead when Machines are replaced."""
+    """Times before an expiry at which Machines are replaced."""
 
     schema_ = Schema(min_properties=1)
 
@@ -60,7 +60,7 @@ class KubeadmControlPlaneRolloutBeforeSpec(Model, frozen=True):
 
 
 class KubeadmControlPlaneRolloutStrategyRollingUpdate(Model, frozen=True):
-    """How many Machines may be too many meanwhile."""
+    """Number of Machines that may be too many during a rollout."""
 
     schema_ = Schema(min_properties=1)
 
@@ -68,7 +68,7 @@ class KubeadmControlPlaneRolloutStrategyRollingUpdate(Model, frozen=True):
 
 
 class KubeadmControlPlaneRolloutStrategy(Model, frozen=True):
-    """How Machines are replaced."""
+    """Rollout strategy of Machines."""
 
     schema_ = Schema(min_properties=1)
 
@@ -77,7 +77,7 @@ class KubeadmControlPlaneRolloutStrategy(Model, frozen=True):
 
 
 class KubeadmControlPlaneRolloutSpec(Model, frozen=True):
-    """When and how Machines are replaced."""
+    """Time and strategy of rollouts."""
 
     schema_ = Schema(min_properties=1)
 
@@ -87,7 +87,7 @@ class KubeadmControlPlaneRolloutSpec(Model, frozen=True):
 
 
 class KubeadmControlPlaneRemediationSpec(Model, frozen=True):
-    """How often, and how fast, remediation is tried again."""
+    """Number and pace of the attempts of remediation."""
 
     schema_ = Schema(min_properties=1)
 
@@ -97,7 +97,7 @@ class KubeadmControlPlaneRemediationSpec(Model, frozen=True):
 
 
 class KubeadmControlPlaneSpec(Model, frozen=True):
-    """How many machines, of which version, and how they are made."""
+    """Desired state: number of machines, their version, and their template."""
 
     replicas: Int32 | None = None
     version: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
@@ -109,7 +109,7 @@ class KubeadmControlPlaneSpec(Model, frozen=True):
 
 
 class KubeadmControlPlaneInitializationStatus(Model, frozen=True):
-    """Whether the control plane answered; once true it stays true."""
+    """Initialization: whether the control plane has answered; once true it stays true."""
 
     schema_ = Schema(min_properties=1)
 
@@ -127,7 +127,7 @@ class LastRemediationStatus(Model, frozen=True):
 
 
 class KubeadmControlPlaneV1Beta1DeprecatedStatus(Model, frozen=True):
-    """What status held in version v1beta1 and no longer does."""
+    """Fields of the status in version v1beta1 that later versions do not have."""
 
     conditions: list[LegacyCondition] = []
     failure_reason: str = ""
@@ -144,7 +144,7 @@ class KubeadmControlPlaneDeprecatedStatus(Model, frozen=True):
 
 
 class KubeadmControlPlaneStatus(Model, frozen=True):
-    """How many Machines there are, and how far they are."""
+    """Observed state: numbers of Machines, and their versions."""
 
     schema_ = Schema(min_properties=1)
 

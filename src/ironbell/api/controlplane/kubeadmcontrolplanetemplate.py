@@ -31,7 +31,7 @@ class KubeadmControlPlaneTemplateMachineTemplateSpec(Model, frozen=True):
 
 
 class KubeadmControlPlaneTemplateMachineTemplate(Model, frozen=True):
-    """What each Machine is made from."""
+    """Template of each Machine."""
 
     schema_ = Schema(min_properties=1)
 
@@ -52,7 +52,7 @@ class KubeadmControlPlaneTemplateResourceSpec(Model, frozen=True):
 
 
 class KubeadmControlPlaneTemplateResource(Model, frozen=True):
-    """What each KubeadmControlPlane is made from."""
+    """Template of each KubeadmControlPlane."""
 
     schema_ = Schema(min_properties=1)
 
@@ -61,7 +61,7 @@ class KubeadmControlPlaneTemplateResource(Model, frozen=True):
 
 
 class KubeadmControlPlaneTemplateSpec(Model, frozen=True):
-    """What the template holds."""
+    """Desired state of a KubeadmControlPlaneTemplate."""
 
     template: KubeadmControlPlaneTemplateResource = required(KubeadmControlPlaneTemplateResource)
 

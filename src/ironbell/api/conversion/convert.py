@@ -33,7 +33,7 @@ class Versions:
 
 
 def convert(body: Body, api_version: str, api_version_of: ApiVersionOf) -> Body:
-    """The object in another version of its kind; `body` stays as it is.
+    """The object in another version of its kind; `body` is not changed.
 
     Raises:
         ConversionError: kind or version are not known, or a reference or duration in the object makes no sense.
@@ -42,42 +42,43 @@ def convert(body: Body, api_version: str, api_version_of: ApiVersionOf) -> Body:
     if given == api_version:
         return body
     group, _, version = given.rpartition("/")
-    wanted_group, _, wanted = api_version.rpartition("/")
+    new_group, _, new_version = api_version.rpartition("/")
     known = _by_kind().get((group, body.get("kind", "")))
     versions = {} if known is None else {known.kind.version: (), **known.rules}
-    if known is None or wanted_group != group or version not in versions or wanted not in versions:
+    if known is None or new_group != group or version not in versions or new_version not in versions:
         raise ConversionError(f"{body.get('kind', '')} of {given} cannot be converted to {api_version}")
     stored = body if version == known.kind.version else _up(body, known, version)
-    return stored if wanted == known.kind.version else _down(stored, known, wanted, api_version_of)
+    return stored if new_version == known.kind.version else _down(stored, known, new_version, api_version_of)
 
 
 def _up(body: Body, known: Versions, version: str) -> Body:
-    found = _copy(body)
-    kept = _take_annotation(found)
-    found["apiVersion"] = known.kind.api_version
-    apply_up(known.rules[version], found, kept)
-    return pruned(found, known.kind.model)
+    converted = _copy(body)
+    kept = _take_annotation(converted)
+    converted["apiVersion"] = known.kind.api_version
+    apply_up(known.rules[version], converted, kept)
+    return pruned(converted, known.kind.model)
 
 
 def _down(stored: Body, known: Versions, version: str, api_version_of: ApiVersionOf) -> Body:
-    found = pruned(_copy(stored), known.kind.model)
-    metadata = found.setdefault("metadata", {})
+    converted = pruned(_copy(stored), known.kind.model)
+    metadata = converted.setdefault("metadata", {})
     if version in known.annotated:
-        hidden = {name: value for name, value in found.items() if name != "metadata"}
+        hidden = {name: value for name, value in converted.items() if name != "metadata"}
         data = msgspec.json.encode(hidden).decode()
     else:
         data = ""
-    found["apiVersion"] = f"{known.kind.group}/{version}"
-    apply_down(known.rules[version], found, Target(metadata.get("namespace", ""), api_version_of))
-    filled(found, _schema(known.kind, version))
+    converted["apiVersion"] = f"{known.kind.group}/{version}"
+    apply_down(known.rules[version], converted, Target(metadata.get("namespace", ""), api_version_of))
+    filled(converted, _schema(known.kind, version))
     if data:
         metadata["annotations"] = {**(metadata.get("annotations") or {}), ANNOTATION_CONVERSION_DATA: data}
-    return found
+    return converted
 
 
 @cache
 def _schema(kind: Kind[Any], version: str) -> Body:
-    schema: Body = next(one for one in older_versions(kind) if one["name"] == version)["schema"]["openAPIV3Schema"]
+    older = next(entry for entry in older_versions(kind) if entry["name"] == version)
+    schema: Body = older["schema"]["openAPIV3Schema"]
     return schema
 
 

@@ -17,7 +17,7 @@ def to_seconds(value: Any) -> int:
     """A duration as Go writes it, such as `1h30m`, in whole seconds towards zero, as many as fit into 32 bits.
 
     Raises:
-        ConversionError: it is no duration.
+        ConversionError: the value is not a duration.
     """
     try:
         nanoseconds = parse_duration(value if isinstance(value, str) else "")

@@ -1,4 +1,4 @@
-"""What a conversion can fail of."""
+"""Errors of conversions."""
 
 from __future__ import annotations
 

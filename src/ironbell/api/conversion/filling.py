@@ -1,5 +1,5 @@
-"""What the older version's schema requires, where a zero value was left out: else a client that writes back what it has
-read would be refused.
+"""Zero values that the older version's schema requires: without them, a client that writes an object back after reading
+it would be rejected.
 
 Source: kubernetes-sigs/cluster-api: api/*/v1beta1 (fields without omitempty).
 """

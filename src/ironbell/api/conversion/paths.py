@@ -13,7 +13,7 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-"""Nothing is there: None would be null."""
+"""Value of a field that is absent; None would be null."""
 
 
 def path(text: str) -> Path:
@@ -21,7 +21,7 @@ def path(text: str) -> Path:
     return tuple(text.split("."))
 
 
-def look(body: Any, at: Path) -> Any:
+def value_at(body: Any, at: Path) -> Any:
     """The value, or `MISSING`."""
     for name in at:
         if not isinstance(body, dict) or name not in body:
@@ -31,7 +31,7 @@ def look(body: Any, at: Path) -> Any:
 
 
 def take(body: Body, at: Path) -> Any:
-    """Take the value away and give it, or `MISSING`; an object that this leaves empty goes with it."""
+    """Remove the value and return it, or `MISSING`; an object that this leaves empty is removed as well."""
     if len(at) == 1:
         return body.pop(at[0], MISSING)
     inner = body.get(at[0])
@@ -44,7 +44,7 @@ def take(body: Body, at: Path) -> Any:
 
 
 def put(body: Body, at: Path, value: Any) -> None:
-    """Set the value; objects above it are made where there are none."""
+    """Set the value; missing objects above it are created."""
     for name in at[:-1]:
         inner = body.get(name)
         if not isinstance(inner, dict):
@@ -54,5 +54,5 @@ def put(body: Body, at: Path, value: Any) -> None:
 
 
 def objects(value: Any) -> list[Body]:
-    """The objects in a list; what is none is left out."""
+    """Return the objects in a list; other values are left out."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

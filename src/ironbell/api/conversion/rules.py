@@ -11,26 +11,26 @@ from typing import Any, Final, Protocol
 
 from ironbell.api.conversion.durations import from_seconds, to_seconds
 from ironbell.api.conversion.errors import ConversionError
-from ironbell.api.conversion.paths import MISSING, Body, Path, look, objects, path, put, take
+from ironbell.api.conversion.paths import MISSING, Body, Path, objects, path, put, take, value_at
 
 ApiVersionOf = Callable[[str, str], str]
 """Group and kind to the API version (with its group) in which references are written.
 
 Raises:
-    ConversionError: the kind is not there, or follows no contract.
+    ConversionError: the kind does not exist, or implements no contract.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a conversion to the older version needs to know besides the object."""
+    """Context of a conversion to the older version, besides the object."""
 
     namespace: str
     api_version_of: ApiVersionOf
 
 
 class Rule(Protocol):
-    """How one place differs. Both directions change `body`, which is at the rule's own place.
+    """A difference between two versions at one place. Both directions change `body`, which is at the rule's own place.
 
     `kept` is what the annotation holds for this place: the object as it was stored; None if there is no annotation.
     """
@@ -40,18 +40,18 @@ class Rule(Protocol):
     def down(self, body: Body, target: Target) -> None: ...
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A field that is elsewhere, or is written in another way. What has no value in `new` is not there in `old`."""
+    """A field that is elsewhere, or is written in another way. A field without a value in `new` is absent in `old`."""
 
     old: Path
     new: Path
-    to_new: Callable[[Any], Any] = _same
-    to_old: Callable[[Any], Any] = _same
+    to_new: Callable[[Any], Any] = _identity
+    to_old: Callable[[Any], Any] = _identity
 
     def up(self, body: Body, kept: Body | None) -> None:
         value = take(body, self.old)
@@ -77,7 +77,7 @@ class Restored:
         value = take(body, self.old)
         if value is not MISSING and value:
             put(body, self.new, value)
-        elif look(kept, self.new) == self.zero:
+        elif value_at(kept, self.new) == self.zero:
             put(body, self.new, self.zero)
 
     def down(self, body: Body, target: Target) -> None:
@@ -94,16 +94,16 @@ class Written:
     zero: bool | int = 0
 
     def up(self, body: Body, kept: Body | None) -> None:
-        if look(body, self.at) in (MISSING, None):
+        if value_at(body, self.at) in (MISSING, None):
             put(body, self.at, self.zero)
 
     def down(self, body: Body, target: Target) -> None:
-        if look(body, self.at) == self.zero:
+        if value_at(body, self.at) == self.zero:
             take(body, self.at)
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Dropped:
     """A field that only the older version has, and that means nothing any more."""
 
     at: Path
@@ -120,13 +120,13 @@ class Kept:
     """A field that only the stored version has, or that a client of the older version cannot change."""
 
     at: Path
-    shown: Mapping[str, str] | None = None
-    """How values show in the older version; None if the field is not there."""
+    reference_fields: Mapping[str, str] | None = None
+    """Values in the older version by those in the stored one; None if the older version lacks the field."""
 
     def up(self, body: Body, kept: Body | None) -> None:
         if kept is None:
             return
-        value = look(kept, self.at)
+        value = value_at(kept, self.at)
         if value is MISSING:
             take(body, self.at)
         else:
@@ -134,8 +134,8 @@ class Kept:
 
     def down(self, body: Body, target: Target) -> None:
         value = take(body, self.at)
-        if self.shown is not None and value is not MISSING:
-            put(body, self.at, self.shown.get(value, value))
+        if self.reference_fields is not None and value is not MISSING:
+            put(body, self.at, self.reference_fields.get(value, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,38 +146,38 @@ class Within:
     rules: tuple[Rule, ...]
 
     def up(self, body: Body, kept: Body | None) -> None:
-        inner = look(body, self.at)
+        inner = value_at(body, self.at)
         if isinstance(inner, dict):
             apply_up(self.rules, inner, below(kept, self.at))
 
     def down(self, body: Body, target: Target) -> None:
-        inner = look(body, self.at)
+        inner = value_at(body, self.at)
         if isinstance(inner, dict):
             apply_down(self.rules, inner, target)
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
-    """Rules for the objects of a list. What the annotation holds is found by the field `key`, or by the place in a list
-    of the same length."""
+class ForEach:
+    """Rules for the objects of a list. The stored object is looked up by the field `key`, or by the place in a list of
+    the same length."""
 
     at: Path
     rules: tuple[Rule, ...]
     key: str = ""
 
     def up(self, body: Body, kept: Body | None) -> None:
-        entries = objects(look(body, self.at))
-        stored = objects(look(kept, self.at))
+        entries = objects(value_at(body, self.at))
+        stored = objects(value_at(kept, self.at))
         for number, entry in enumerate(entries):
             apply_up(self.rules, entry, None if kept is None else self._match(entry, number, len(entries), stored))
 
     def _match(self, entry: Body, number: int, count: int, stored: list[Body]) -> Body:
         if self.key:
-            return next((one for one in stored if one.get(self.key) == entry.get(self.key)), {})
+            return next((candidate for candidate in stored if candidate.get(self.key) == entry.get(self.key)), {})
         return stored[number] if len(stored) == count else {}
 
     def down(self, body: Body, target: Target) -> None:
-        for entry in objects(look(body, self.at)):
+        for entry in objects(value_at(body, self.at)):
             apply_down(self.rules, entry, target)
 
 
@@ -200,8 +200,10 @@ class Reference:
             return
         kind = reference.get("kind", "")
         version = target.api_version_of(reference.get("apiGroup", ""), kind)
-        shown = _filled(apiVersion=version, kind=kind, name=reference.get("name"), namespace=target.namespace)
-        put(body, self.old, shown)
+        reference_fields = _filled(
+            apiVersion=version, kind=kind, name=reference.get("name"), namespace=target.namespace
+        )
+        put(body, self.old, reference_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +239,10 @@ def apply_down(rules: tuple[Rule, ...], body: Body, target: Target) -> None:
 
 
 def below(kept: Body | None, at: Path) -> Body | None:
-    """What the annotation holds further in."""
+    """Return the part of the annotation's object at a place."""
     if kept is None:
         return None
-    inner = look(kept, at)
+    inner = value_at(kept, at)
     return inner if isinstance(inner, dict) else {}
 
 
@@ -269,14 +271,14 @@ def within(at: str, *rules: Rule) -> Within:
     return Within(path(at), rules)
 
 
-def each(at: str, *rules: Rule, key: str = "") -> Each:
+def for_each(at: str, *rules: Rule, key: str = "") -> ForEach:
     """Rules for the objects of a list."""
-    return Each(path(at), rules, key)
+    return ForEach(path(at), rules, key)
 
 
-def gone(*places: str) -> tuple[Gone, ...]:
+def dropped(*places: str) -> tuple[Dropped, ...]:
     """Fields that only the older version has."""
-    return tuple(Gone(path(place)) for place in places)
+    return tuple(Dropped(path(place)) for place in places)
 
 
 def group_of(api_version: str) -> str:

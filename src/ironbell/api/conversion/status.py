@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ironbell.api.conversion.paths import MISSING, Body, look, take
+from ironbell.api.conversion.paths import MISSING, Body, take, value_at
 from ironbell.api.conversion.rules import Restored, Target
 
 FAILURE: Final = ("failureReason", "failureMessage")
@@ -38,8 +38,8 @@ class Status:
         older = {name: status.pop(name) for name in ("conditions", *self.plain, *self.counters) if name in status}
         older = {name: value for name, value in older.items() if value is not None and value != 0}
         if isinstance(newer, dict):
-            found = {name: newer.get(name) for name in ("conditions", *self.renewed)}
-            status |= {name: value for name, value in found.items() if value is not None}
+            renewed = {name: newer.get(name) for name in ("conditions", *self.renewed)}
+            status |= {name: value for name, value in renewed.items() if value is not None}
         if older or self.always:
             status["deprecated"] = {"v1beta1": older}
 
@@ -52,7 +52,7 @@ class Status:
             value = status.pop(name, None)
             if value is not None:
                 newer[name] = value
-        older = look(status.pop("deprecated", None), ("v1beta1",))
+        older = value_at(status.pop("deprecated", None), ("v1beta1",))
         if isinstance(older, dict):
             names = ("conditions", *self.plain, *self.counters)
             status |= {name: older[name] for name in names if older.get(name) not in (None, 0)}
@@ -62,10 +62,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class FailureDomains:
-    """By name in the older version, a list with names in the stored one."""
+    """Conditions by name in the older version, a list with names in the stored one."""
 
     def up(self, body: Body, kept: Body | None) -> None:
-        domains = look(body, ("status", "failureDomains"))
+        domains = value_at(body, ("status", "failureDomains"))
         if isinstance(domains, dict):
             body["status"]["failureDomains"] = [_listed(name, domains[name]) for name in sorted(domains)]
 
@@ -88,5 +88,5 @@ def _by_name(domain: Body) -> Body:
 
 
 def initialized(old: str, new: str) -> Restored:
-    """A bool of the older status that says that something was done once."""
+    """A bool of the older status that records that something was done once."""
     return Restored(("status", old), ("status", "initialization", new))

@@ -17,7 +17,7 @@ from ironbell.api.meta import Model, Resource
 
 
 class CrdNames(Model, frozen=True):
-    """What the kind and its objects are called."""
+    """Names of the kind and its objects."""
 
     plural: str = ""
     singular: str = ""
@@ -36,7 +36,7 @@ class CrdValidation(Model, frozen=True):
 
 
 class CrdScale(Model, frozen=True):
-    """Where the scale subresource finds its fields."""
+    """Paths of the fields of the scale subresource."""
 
     spec_replicas_path: str = ""
     status_replicas_path: str = ""
@@ -82,7 +82,7 @@ class CrdVersion(Model, frozen=True):
 
 
 class CrdConversion(Model, frozen=True):
-    """How versions become each other."""
+    """Conversion between versions."""
 
     strategy: str = ""
     webhook: Annotated[dict[str, Any] | None, Schema("How to reach the converter.")] = None
@@ -111,7 +111,7 @@ class CrdCondition(Model, frozen=True):
 
 
 class CustomResourceDefinitionStatus(Model, frozen=True):
-    """What became of it."""
+    """Observed state of the definition."""
 
     conditions: Annotated[list[CrdCondition], Schema(list_type="map", list_map_keys=("type",))] = []
     accepted_names: CrdNames = CrdNames()

@@ -30,7 +30,7 @@ class ObjectReference(Model, frozen=True):
 
 
 class EventSource(Model, frozen=True):
-    """Who reports."""
+    """Component that reports."""
 
     component: str = ""
     host: str = ""
@@ -47,19 +47,19 @@ class Event(Resource, frozen=True):
     """Something that happened to an object."""
 
     involved_object: Annotated[ObjectReference, Schema("The object.")] = ObjectReference()
-    reason: Annotated[str, Schema("Why, as one CamelCase word.")] = ""
-    message: Annotated[str, Schema("What happened, for people.")] = ""
-    source: Annotated[EventSource, Schema("Who reports.")] = EventSource()
+    reason: Annotated[str, Schema("Reason of the action, as one CamelCase word.")] = ""
+    message: Annotated[str, Schema("Description of the event, for people.")] = ""
+    source: Annotated[EventSource, Schema("Component that reports.")] = EventSource()
     first_timestamp: Annotated[Time, Schema("When it happened first.")] = None
     last_timestamp: Annotated[Time, Schema("When it happened last.")] = None
     count: Annotated[Int32, Schema("How often it happened.")] = 0
     type: Annotated[str, Schema("Normal or Warning.")] = ""
     event_time: Annotated[Time, Schema("When it was observed first, to the microsecond.", nullable=True)] = None
     series: Annotated[EventSeries | None, Schema("Repetitions.")] = None
-    action: Annotated[str, Schema("What was done or tried.")] = ""
+    action: Annotated[str, Schema("Action that was done or tried.")] = ""
     related: Annotated[ObjectReference | None, Schema("A second object that plays a part.")] = None
     reporting_component: Annotated[str, Schema("Name of the reporting controller.")] = ""
-    reporting_instance: Annotated[str, Schema("Which of its instances.")] = ""
+    reporting_instance: Annotated[str, Schema("Instance of the controller.")] = ""
 
 
 class EventsEvent(Resource, frozen=True):
@@ -68,14 +68,14 @@ class EventsEvent(Resource, frozen=True):
     event_time: Annotated[Time, Schema("When it was observed first, to the microsecond.", nullable=True)] = None
     series: Annotated[EventSeries | None, Schema("Repetitions.")] = None
     reporting_controller: Annotated[str, Schema("Name of the reporting controller.")] = ""
-    reporting_instance: Annotated[str, Schema("Which of its instances.")] = ""
-    action: Annotated[str, Schema("What was done or tried.")] = ""
-    reason: Annotated[str, Schema("Why, as one CamelCase word.")] = ""
+    reporting_instance: Annotated[str, Schema("Instance of the controller.")] = ""
+    action: Annotated[str, Schema("Action that was done or tried.")] = ""
+    reason: Annotated[str, Schema("Reason of the action, as one CamelCase word.")] = ""
     regarding: Annotated[ObjectReference, Schema("The object.")] = ObjectReference()
     related: Annotated[ObjectReference | None, Schema("A second object that plays a part.")] = None
-    note: Annotated[str, Schema("What happened, for people.")] = ""
+    note: Annotated[str, Schema("Description of the event, for people.")] = ""
     type: Annotated[str, Schema("Normal or Warning.")] = ""
-    deprecated_source: Annotated[EventSource, Schema("Who reports.")] = EventSource()
+    deprecated_source: Annotated[EventSource, Schema("Component that reports.")] = EventSource()
     deprecated_first_timestamp: Annotated[Time, Schema("When it happened first.")] = None
     deprecated_last_timestamp: Annotated[Time, Schema("When it happened last.")] = None
     deprecated_count: Annotated[Int32, Schema("How often it happened.")] = msgspec.field(default=0)

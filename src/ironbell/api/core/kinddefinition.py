@@ -10,7 +10,7 @@ from ironbell.api.meta import Condition, Model, Resource
 
 
 class DefinedNames(Model, frozen=True):
-    """What the kind and its objects are called."""
+    """Names of the kind and its objects."""
 
     plural: str = ""
     kind: str = ""
@@ -34,7 +34,7 @@ class KindDefinitionSpec(Model, frozen=True):
 
 
 class KindDefinitionStatus(Model, frozen=True):
-    """What became of it."""
+    """Observed state of the definition."""
 
     conditions: list[Condition] = []
 

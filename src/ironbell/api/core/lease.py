@@ -15,17 +15,17 @@ from ironbell.api.meta import Model, Resource
 class LeaseSpec(Model, frozen=True):
     """Holder and times."""
 
-    holder_identity: Annotated[str | None, Schema("Who holds it.")] = None
+    holder_identity: Annotated[str | None, Schema("Identity of the holder.")] = None
     lease_duration_seconds: Annotated[Int32 | None, Schema("How long it lasts after a renewal.", minimum=1)] = None
     acquire_time: Annotated[Time, Schema("When the holder took it.")] = None
     renew_time: Annotated[Time, Schema("When the holder renewed it last.")] = None
     lease_transitions: Annotated[Int32 | None, Schema("How often it changed hands.", minimum=0)] = None
     strategy: Annotated[str | None, Schema("How a holder is chosen, in coordinated election.")] = None
-    preferred_holder: Annotated[str | None, Schema("Whom the holder should make room for.")] = None
+    preferred_holder: Annotated[str | None, Schema("Identity of the holder that should take over.")] = None
 
 
 class Lease(Resource, frozen=True):
-    """Who holds something, and until when."""
+    """Holder of something, and the end of its term."""
 
     spec: LeaseSpec = LeaseSpec()
 
@@ -42,5 +42,5 @@ LEASE: Kind[Lease] = Kind(
         Column("Holder", ".spec.holderIdentity"),
         Column("Age", ".metadata.creationTimestamp", type="date"),
     ),
-    description="Who holds something, and until when.",
+    description="Holder of something, and the end of its term.",
 )

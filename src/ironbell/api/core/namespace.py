@@ -13,17 +13,17 @@ from ironbell.api.meta import Condition, Model, Resource
 
 
 class NamespaceSpec(Model, frozen=True):
-    """What must happen before the namespace goes."""
+    """Finalizers that delay the deletion of the namespace."""
 
     finalizers: Annotated[list[str], Schema("Names that must be removed before the namespace is.")] = []
 
 
 class NamespaceStatus(Model, frozen=True):
-    """Where the namespace is in its life."""
+    """Phase of the namespace."""
 
     phase: Annotated[str, Schema("Active, or Terminating once it is being deleted.")] = ""
     conditions: Annotated[
-        list[Condition], Schema("What holds up a deletion.", list_type="map", list_map_keys=("type",))
+        list[Condition], Schema("Conditions that delay a deletion.", list_type="map", list_map_keys=("type",))
     ] = []
 
 

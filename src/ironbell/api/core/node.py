@@ -24,7 +24,7 @@ class Taint(Model, frozen=True):
 
 
 class NodeSpec(Model, frozen=True):
-    """What the cluster has decided about the node."""
+    """Desired state of the node, set by the cluster."""
 
     schema_ = Schema(preserve_unknown_fields=True)
 
@@ -36,7 +36,7 @@ class NodeSpec(Model, frozen=True):
         default_factory=list, name="podCIDRs"
     )
     unschedulable: Annotated[bool, Schema("Whether new pods are kept away.")] = False
-    taints: Annotated[list[Taint], Schema("What keeps pods away.", list_type="atomic")] = []
+    taints: Annotated[list[Taint], Schema("Taints, which repel pods.", list_type="atomic")] = []
 
 
 class NodeCondition(Model, frozen=True):
@@ -58,7 +58,7 @@ class NodeAddress(Model, frozen=True):
 
 
 class NodeSystemInfo(Model, frozen=True):
-    """What runs on the node."""
+    """Software on the node."""
 
     schema_ = Schema(preserve_unknown_fields=True)
 
@@ -81,27 +81,27 @@ class DaemonEndpoint(Model, frozen=True):
 
 
 class NodeDaemonEndpoints(Model, frozen=True):
-    """Where the node's daemons listen."""
+    """Endpoints of the node's daemons."""
 
     kubelet_endpoint: DaemonEndpoint = DaemonEndpoint()
 
 
 class NodeStatus(Model, frozen=True):
-    """What the node reports."""
+    """Observed state of the node, as its kubelet reports it."""
 
     schema_ = Schema(preserve_unknown_fields=True)
 
-    capacity: Annotated[dict[str, Quantity], Schema("What it has.")] = {}
-    allocatable: Annotated[dict[str, Quantity], Schema("What pods may use.")] = {}
+    capacity: Annotated[dict[str, Quantity], Schema("Resources of the node.")] = {}
+    allocatable: Annotated[dict[str, Quantity], Schema("Resources that pods may use.")] = {}
     phase: Annotated[str, Schema("No longer set.")] = ""
     conditions: Annotated[
-        list[NodeCondition], Schema("What is known of it.", list_type="map", list_map_keys=("type",))
+        list[NodeCondition], Schema("Conditions of the node.", list_type="map", list_map_keys=("type",))
     ] = []
     addresses: Annotated[
         list[NodeAddress], Schema("Where it is reached.", list_type="map", list_map_keys=("type",))
     ] = []
     daemon_endpoints: Annotated[NodeDaemonEndpoints | None, Schema("Where its daemons listen.")] = None
-    node_info: Annotated[NodeSystemInfo | None, Schema("What runs on it.")] = None
+    node_info: Annotated[NodeSystemInfo | None, Schema("Software on the node.")] = None
 
 
 class Node(Resource, frozen=True):

@@ -17,7 +17,7 @@ OPAQUE = "Opaque"
 class Secret(Resource, frozen=True):
     """Small confidential data, such as a BMC's password."""
 
-    type: Annotated[str, Schema("What the data is for; other than Opaque asks for certain keys.")] = ""
+    type: Annotated[str, Schema("Purpose of the data; types other than Opaque require certain keys.")] = ""
     data: Annotated[dict[str, Annotated[str, Schema(format="byte")]], Schema("Values in base 64.")] = {}
     string_data: Annotated[dict[str, str], Schema("Values in plain text: only for writing, never read back.")] = {}
     immutable: Annotated[bool | None, Schema("Whether data may never change again.")] = None

@@ -1,7 +1,7 @@
 """A CustomResourceDefinition as comparable lines: what it accepts and how it is addressed, without prose.
 
-One line per path, so that two definitions, whoever wrote them, can be compared and a difference read. Descriptions,
-annotations and the order of keywords do not count.
+One line per path, so that two definitions of different origin can be compared and a difference read. Descriptions,
+annotations and the order of keywords are ignored.
 """
 
 from __future__ import annotations

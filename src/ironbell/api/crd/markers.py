@@ -1,4 +1,4 @@
-"""What an API type says about itself beyond Python's types, for its CustomResourceDefinition.
+"""Markers on API types: facts for a CustomResourceDefinition that Python's types cannot express.
 
 `Schema` goes into `typing.Annotated` on a field, on an alias, or on the item of a list or map; a class attribute
 `schema_` of that type speaks for the whole object. msgspec ignores it: decoding stays lenient, so that whatever was
@@ -26,7 +26,7 @@ class _Unset:
 
 
 UNSET: Final = _Unset()
-"""No default: None cannot say that, as null is a possible default."""
+"""Marks the absence of a default; None cannot, because null is a possible default."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Schema:
     preserve_unknown_fields: bool = False
     embedded_resource: bool = False
     required: tuple[str, ...] = ()
-    """Wire names of required fields whose Python value may be None; the others are made by `required()`."""
+    """Wire names of required fields whose Python value may be None; other required fields use `required()`."""
 
     def merged(self, later: Schema) -> Schema:
         """This schema with everything that `later` sets."""

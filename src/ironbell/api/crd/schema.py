@@ -38,7 +38,7 @@ _KEYWORDS = {
     "preserve_unknown_fields": "x-kubernetes-preserve-unknown-fields",
     "embedded_resource": "x-kubernetes-embedded-resource",
 }
-"""Attributes of `Schema` that go into the schema as they are, unless unset."""
+"""Attributes of `Schema` that enter the schema unchanged, unless they are unset."""
 
 _UNMARKED = Schema()
 
@@ -67,7 +67,7 @@ def place_schema(hint: Any) -> dict[str, Any]:
     """
     bare, marker = unwrap(hint)
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
-        marker = _about(bare).merged(marker)
+        marker = _struct_schema(bare).merged(marker)
     return _described(_type_keywords(bare, marker), marker)
 
 
@@ -88,8 +88,8 @@ def unwrap(hint: Any) -> tuple[Any, Schema]:
             return hint, marker
 
 
-def _about(model: type[msgspec.Struct]) -> Schema:
-    """What a struct says of itself: its `schema_`, and the first paragraph of its docstring as description."""
+def _struct_schema(model: type[msgspec.Struct]) -> Schema:
+    """Return the schema of a struct: its `schema_`, and the first paragraph of its docstring as description."""
     paragraph = (model.__doc__ or "").strip().split("\n\n", 1)[0]
     about = Schema(" ".join(paragraph.split()))
     own = vars(model).get("schema_")
@@ -97,7 +97,7 @@ def _about(model: type[msgspec.Struct]) -> Schema:
 
 
 def _type_keywords(bare: Any, marker: Schema) -> dict[str, Any]:
-    """What the Python type alone says."""
+    """Return the schema that follows from the Python type alone."""
     if marker.int_or_string:
         return {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
     if bare is Any or bare is msgspec.Raw:

@@ -18,7 +18,7 @@ _VERSION: Final = "v1alpha2"
 
 
 class IpPoolSpec(Model, frozen=True):
-    """Which addresses there are to give, and of which network they are."""
+    """Addresses of the pool, and the network that they belong to."""
 
     addresses: Annotated[
         list[str], Schema("Addresses to give: single ones, ranges such as 192.0.2.10-192.0.2.20, and networks.")
@@ -35,16 +35,18 @@ class IpPoolSpec(Model, frozen=True):
 
 
 class IpPoolAddresses(Model, frozen=True):
-    """How many addresses there are."""
+    """Numbers of addresses."""
 
     total: Annotated[int, Schema("Addresses of the pool.")] = required(int)
-    free: Annotated[int, Schema("Those that nobody has.")] = required(int)
-    used: Annotated[int, Schema("Those that were given.")] = required(int)
-    out_of_range: Annotated[int, Schema("Those that were given and are none of the pool any more.")] = required(int)
+    free: Annotated[int, Schema("Number of addresses that are available.")] = required(int)
+    used: Annotated[int, Schema("Number of addresses that are assigned.")] = required(int)
+    out_of_range: Annotated[int, Schema("Number of assigned addresses that the pool no longer contains.")] = required(
+        int
+    )
 
 
 class IpPoolStatus(Model, frozen=True):
-    """What became of the addresses."""
+    """Observed state of the pool."""
 
     ip_addresses: Annotated[IpPoolAddresses | None, Schema("How many there are.")] = field(
         default=None, name="ipAddresses"

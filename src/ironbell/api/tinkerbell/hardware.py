@@ -52,7 +52,7 @@ class Disk(Model, frozen=True):
 
 
 class AutoCapabilities(Model, frozen=True):
-    """What may happen to the machine by itself."""
+    """Capabilities of automatic discovery and enrollment."""
 
     enrollment_enabled: Annotated[
         bool, Schema("Make a Workflow for the machine where a WorkflowRuleSet matches.", default=False)
@@ -60,16 +60,18 @@ class AutoCapabilities(Model, frozen=True):
 
 
 class HardwareSpec(Model, frozen=True):
-    """What the machine is and what it is given."""
+    """Desired state of the machine, and the data that it is served."""
 
     agent_id: Annotated[str, Schema("Id that the machine's agent reports; the MAC address where it is empty.")] = field(
         default="", name="agentID"
     )
-    auto: Annotated[AutoCapabilities, Schema("What may happen to the machine by itself.")] = AutoCapabilities()
+    auto: Annotated[AutoCapabilities, Schema("Capabilities of automatic discovery and enrollment.")] = (
+        AutoCapabilities()
+    )
     bmc_ref: Annotated[TypedLocalObjectReference | None, Schema("The machine's BMC, in the same namespace.")] = None
     disks: Annotated[list[Disk], Schema("Disks, for templates.")] = []
     interfaces: Annotated[list[Interface], Schema("Network interfaces that are served.")] = []
-    metadata: Annotated[HardwareMetadata | None, Schema("What the metadata service and templates know.")] = None
+    metadata: Annotated[HardwareMetadata | None, Schema("Metadata for the metadata service and templates.")] = None
     references: Annotated[dict[str, Reference], Schema("Further objects for templates, by the name used there.")] = {}
     resources: Annotated[dict[str, Quantity], Schema("Capacity of the machine, such as memory.")] = {}
     tink_version: Annotated[Int64, Schema("Version of the workflow API that the machine is for; not used.")] = 0
@@ -78,10 +80,10 @@ class HardwareSpec(Model, frozen=True):
 
 
 class HardwareStatus(Model, frozen=True):
-    """What is known of the machine."""
+    """Observed state of the machine."""
 
     state: Annotated[str, Schema("Ready or Error.")] = ""
-    attributes: Annotated[Attributes | None, Schema("What was found in the machine.")] = None
+    attributes: Annotated[Attributes | None, Schema("Inventory of the machine.")] = None
 
 
 class Hardware(Resource, frozen=True):
@@ -103,12 +105,16 @@ HARDWARE: Kind[Hardware] = Kind(
     categories=("tinkerbell",),
     columns=(
         Column("State", ".status.state"),
-        Column("Phase", r".metadata.annotations.ironbell\.dev/phase", description="What becomes of the server."),
-        Column("Owner", r".metadata.labels.v1alpha1\.tinkerbell\.org/ownerName", description="Who uses the server."),
+        Column("Phase", r".metadata.annotations.ironbell\.dev/phase", description="Phase of the server."),
+        Column("Owner", r".metadata.labels.v1alpha1\.tinkerbell\.org/ownerName", description="Owner of the server."),
         Column("Power", r".metadata.annotations.ironbell\.dev/power", description="Power, as the BMC last answered."),
         Column("Address", ".spec.interfaces[0].dhcp.ip.address", description="Address of the first interface."),
         Column("Model", r".metadata.labels.ironbell\.dev/model", description="Model, from the inventory."),
-        Column("Hold", r".metadata.annotations.ironbell\.dev/hold", description="Why nobody may claim the server."),
+        Column(
+            "Hold",
+            r".metadata.annotations.ironbell\.dev/hold",
+            description="Reason why the server must not be claimed.",
+        ),
     ),
     has_status=True,
     crd_labels=(("clusterctl.cluster.x-k8s.io", ""), ("clusterctl.cluster.x-k8s.io/move", "")),

@@ -38,7 +38,7 @@ class ClasslessStaticRoute(SnakeModel, frozen=True):
 
 
 class Dhcp(SnakeModel, frozen=True):
-    """What DHCP answers to the interface."""
+    """DHCP answers to the interface."""
 
     schema_: ClassVar[Schema] = Schema(
         rules=(
@@ -75,7 +75,7 @@ class Dhcp(SnakeModel, frozen=True):
 
 
 class Ipxe(Model, frozen=True):
-    """What iPXE does on the interface, instead of the default script."""
+    """iPXE settings of the interface, in place of the default script."""
 
     url: Annotated[str, Schema("Address of a script to run instead of ours.")] = ""
     contents: Annotated[str, Schema("Script to run instead of ours, where no url is given.")] = ""
@@ -83,7 +83,7 @@ class Ipxe(Model, frozen=True):
 
 
 class Osie(Model, frozen=True):
-    """Which in-memory OS the interface boots, instead of the default one."""
+    """In-memory OS that the interface boots, in place of the default one."""
 
     base_url: Annotated[str, Schema("Address of the folder that holds kernel and initrd.")] = field(
         default="", name="baseURL"
@@ -94,13 +94,13 @@ class Osie(Model, frozen=True):
 
 
 class Pxelinux(Model, frozen=True):
-    """What PXELINUX gets on the interface."""
+    """PXELINUX settings of the interface."""
 
     config: Annotated[str, Schema("Text of the configuration file.")] = ""
 
 
 class RaspberryPi(Model, frozen=True):
-    """What a Raspberry Pi's boot ROM gets."""
+    """Files for a Raspberry Pi's boot ROM."""
 
     serial_num: Annotated[str, Schema("Serial number, in full or its last eight characters.")] = required(str)
     firmware_path: Annotated[str, Schema("Folder of the firmware, below the asset folder.")] = ""
@@ -108,7 +108,7 @@ class RaspberryPi(Model, frozen=True):
 
 
 class Netboot(Model, frozen=True):
-    """Whether and how the interface netboots."""
+    """Netboot settings of the interface."""
 
     allow_pxe: Annotated[bool | None, Schema("Netboot is allowed; not given is no.")] = field(
         default=None, name="allowPXE"
@@ -131,7 +131,7 @@ class IsoBoot(Model, frozen=True):
 class Interface(Model, frozen=True):
     """One network interface."""
 
-    dhcp: Annotated[Dhcp | None, Schema("What DHCP answers.")] = None
+    dhcp: Annotated[Dhcp | None, Schema("DHCP answers to the interface.")] = None
     disable_dhcp: Annotated[bool, Schema("Never answer DHCP here, in any mode.", default=False)] = False
     isoboot: Annotated[IsoBoot | None, Schema("Boot from an ISO image.")] = None
     netboot: Annotated[Netboot | None, Schema("Whether and how the interface netboots.")] = None

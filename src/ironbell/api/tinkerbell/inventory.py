@@ -17,12 +17,12 @@ from ironbell.api.meta import Model
 Vendor = Annotated[str, Schema("Maker of the part.")]
 ModelName = Annotated[str, Schema("Model of the part.")]
 SerialNumber = Annotated[str, Schema("Serial number of the part.")]
-Description = Annotated[str, Schema("What the part calls itself.")]
+Description = Annotated[str, Schema("Description that the part reports.")]
 FirmwareVersion = Annotated[str, Schema("Version of the part's firmware.")]
 
 
 class ComponentStatus(Model, frozen=True):
-    """How a part is doing."""
+    """Health of a part."""
 
     health: Annotated[str, Schema("Health as the BMC reports it.")] = ""
     state: Annotated[str, Schema("State as the BMC reports it.")] = ""
@@ -95,12 +95,12 @@ class BlockDevice(Model, frozen=True):
 
 
 class Neighbour(Model, frozen=True):
-    """Who is at the other end of a port's cable, by LLDP."""
+    """Neighbour at the other end of a port's cable, by LLDP."""
 
-    chassis_id: Annotated[str, Schema("What the neighbour calls itself, often a MAC address.")] = field(
+    chassis_id: Annotated[str, Schema("Identifier of the neighbour, often a MAC address.")] = field(
         default="", name="chassisID"
     )
-    port_id: Annotated[str, Schema("What it calls the port.")] = field(default="", name="portID")
+    port_id: Annotated[str, Schema("Identifier of the neighbour's port.")] = field(default="", name="portID")
     port_description: Annotated[str, Schema("Its description of the port.")] = ""
     system_name: Annotated[str, Schema("Name of the switch.")] = ""
     management_address: Annotated[str, Schema("Address of the switch.")] = ""
@@ -116,7 +116,7 @@ class NetworkPort(Model, frozen=True):
     mtu: Annotated[Int32, Schema("Largest packet in bytes.")] = 0
     link_status: Annotated[str, Schema("State of the link.")] = ""
     enabled_capabilities: Annotated[list[str], Schema("Features that are on.")] = []
-    neighbours: Annotated[list[Neighbour], Schema("Who is at the other end of the cable.")] = []
+    neighbours: Annotated[list[Neighbour], Schema("Neighbours at the other end of the cable.")] = []
 
 
 class NetworkInterface(Model, frozen=True):
@@ -261,10 +261,10 @@ class Inventory(Model, frozen=True):
 
 
 class Attributes(Model, frozen=True):
-    """What was found in the machine, by source."""
+    """Inventory of the machine, by source."""
 
-    in_band: Annotated[Inventory | None, Schema("What the agent reported from inside the machine.")] = None
-    out_of_band: Annotated[Inventory | None, Schema("What the BMC reported.")] = None
+    in_band: Annotated[Inventory | None, Schema("Inventory that the agent reported from inside the machine.")] = None
+    out_of_band: Annotated[Inventory | None, Schema("Inventory that the BMC reported.")] = None
 
 
 class DiskRequirements(Model, frozen=True):
@@ -275,7 +275,7 @@ class DiskRequirements(Model, frozen=True):
 
 
 class HardwareRequirements(Model, frozen=True):
-    """What Hardware must have, by its inventory; Hardware whose inventory is not known is not taken."""
+    """Requirements for the inventory of Hardware; Hardware without an inventory is not claimed."""
 
     architecture: Annotated[str, Schema("Architecture as Kubernetes names it, such as amd64.")] = ""
     vendor: Annotated[str, Schema("Maker, in any case.")] = ""

@@ -14,7 +14,7 @@ from ironbell.api.meta import SnakeModel
 
 
 class Manufacturer(SnakeModel, frozen=True):
-    """Who made the machine."""
+    """Manufacturer of the machine."""
 
     id: Annotated[str, Schema("Identifier of the maker.")] = ""
     slug: Annotated[str, Schema("Short name of the maker.")] = ""
@@ -55,7 +55,7 @@ class StorageDisk(SnakeModel, frozen=True):
     """One disk to partition."""
 
     device: Annotated[str, Schema("Device path.")] = ""
-    wipe_table: Annotated[bool, Schema("Remove the partition table that is there.")] = False
+    wipe_table: Annotated[bool, Schema("Remove an existing partition table.")] = False
     partitions: Annotated[list[Partition], Schema("Partitions to make.")] = []
 
 
@@ -79,9 +79,9 @@ class File(SnakeModel, frozen=True):
 
 
 class FilesystemOptions(SnakeModel, frozen=True):
-    """How a file system is made."""
+    """Options of a new file system."""
 
-    force: Annotated[bool, Schema("Overwrite a file system that is there.")] = False
+    force: Annotated[bool, Schema("Overwrite an existing file system.")] = False
     options: Annotated[list[str], Schema("Further arguments of mkfs.")] = []
 
 
@@ -92,7 +92,7 @@ class Mount(SnakeModel, frozen=True):
     format: Annotated[str, Schema("Type of the file system.")] = ""
     point: Annotated[str, Schema("Mount point.")] = ""
     files: Annotated[list[File], Schema("Files to write into it.")] = []
-    create: Annotated[FilesystemOptions | None, Schema("How the file system is made.")] = None
+    create: Annotated[FilesystemOptions | None, Schema("Options of the new file system.")] = None
 
 
 class Filesystem(SnakeModel, frozen=True):
@@ -115,13 +115,13 @@ class Instance(SnakeModel, frozen=True):
     id: Annotated[str, Schema("Identifier that the metadata service gives as instance-id.")] = ""
     state: Annotated[str, Schema("State of the instance, for outside programs.")] = ""
     hostname: Annotated[str, Schema("Host name that the metadata service gives.")] = ""
-    allow_pxe: Annotated[bool, Schema("Not used: netboot.allowPXE of the interface counts.")] = False
+    allow_pxe: Annotated[bool, Schema("Not used: see netboot.allowPXE of the interface.")] = False
     rescue: Annotated[bool, Schema("The instance is in rescue mode, for outside programs.")] = False
     operating_system: Annotated[OperatingSystem | None, Schema("Operating system to report.")] = None
-    always_pxe: Annotated[bool, Schema("Not used: netboot.allowPXE of the interface counts.")] = False
-    ipxe_script_url: Annotated[str, Schema("Not used: netboot.ipxe.url of the interface counts.")] = ""
+    always_pxe: Annotated[bool, Schema("Not used: see netboot.allowPXE of the interface.")] = False
+    ipxe_script_url: Annotated[str, Schema("Not used: see netboot.ipxe.url of the interface.")] = ""
     ips: Annotated[list[InstanceIp], Schema("Addresses that the metadata service gives.")] = []
-    userdata: Annotated[str, Schema("Not used: userData of the spec counts.")] = ""
+    userdata: Annotated[str, Schema("Not used: see userData of the spec.")] = ""
     crypted_root_password: Annotated[str, Schema("Hash of the root password.")] = ""
     tags: Annotated[list[str], Schema("Tags that the metadata service gives.")] = []
     storage: Annotated[Storage | None, Schema("Disk layout.")] = None
@@ -139,7 +139,7 @@ class Custom(SnakeModel, frozen=True):
 
 
 class Facility(SnakeModel, frozen=True):
-    """Where the machine stands, and what it is sold as."""
+    """Location of the machine, and the plan that it is sold as."""
 
     plan_slug: Annotated[str, Schema("Short name of the machine's class.")] = ""
     plan_version_slug: Annotated[str, Schema("Short name of the class's version.")] = ""
@@ -147,11 +147,11 @@ class Facility(SnakeModel, frozen=True):
 
 
 class HardwareMetadata(SnakeModel, frozen=True):
-    """What the metadata service and templates know of the machine."""
+    """Metadata of the machine for the metadata service and templates."""
 
     state: Annotated[str, Schema("State of the machine, for outside programs.")] = ""
     bonding_mode: Annotated[Int64, Schema("Linux bonding mode of one bond of all cards, for network-config.")] = 0
-    manufacturer: Annotated[Manufacturer | None, Schema("Who made the machine.")] = None
+    manufacturer: Annotated[Manufacturer | None, Schema("Manufacturer of the machine.")] = None
     instance: Annotated[Instance | None, Schema("The installed system.")] = None
     custom: Annotated[Custom | None, Schema("Data for outside programs.")] = None
     facility: Annotated[Facility | None, Schema("Where the machine stands.")] = None

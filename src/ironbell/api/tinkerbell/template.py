@@ -27,7 +27,7 @@ class TemplateSpec(Model, frozen=True):
 
 
 class TemplateStatus(Model, frozen=True):
-    """Whether the text can be used."""
+    """Observed state: whether the text is valid."""
 
     state: Annotated[str, Schema("Ready, or Error where the text does not parse.")] = ""
 

@@ -1,4 +1,4 @@
-"""Workflow: a Template carried out on one machine, and how far it is.
+"""Workflow: a Template carried out on one machine, and its progress.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/workflow.go.
 """
@@ -52,7 +52,7 @@ class CustombootConfig(Model, frozen=True):
 
 
 class BootOptions(Model, frozen=True):
-    """How the machine is brought into the in-memory OS."""
+    """Boot of the machine into the in-memory OS."""
 
     toggle_allow_netboot: Annotated[
         bool, Schema("Allow the Hardware to netboot before the first action, and forbid it after the last.")
@@ -69,7 +69,7 @@ class BootOptions(Model, frozen=True):
 
 
 class WorkflowSpec(Model, frozen=True):
-    """Which Template to carry out on which Hardware."""
+    """Template to carry out, and the Hardware to carry it out on."""
 
     template_ref: Annotated[str, Schema("Name of the Template, in the same namespace.")] = ""
     hardware_ref: Annotated[str, Schema("Name of the Hardware, in the same namespace.")] = ""
@@ -79,7 +79,7 @@ class WorkflowSpec(Model, frozen=True):
 
 
 class AllowNetbootStatus(Model, frozen=True):
-    """Which changes of `allowPXE` are done."""
+    """Changes of `allowPXE` that are done."""
 
     toggled_true: Annotated[bool, Schema("The Hardware was allowed to netboot.")] = False
     toggled_false: Annotated[bool, Schema("The Hardware was forbidden to netboot again.")] = False
@@ -88,13 +88,13 @@ class AllowNetbootStatus(Model, frozen=True):
 class BootJobStatus(Model, frozen=True):
     """One BMC Job of the Workflow."""
 
-    uid: Annotated[str, Schema("UID of the Job that was made.")] = ""
+    uid: Annotated[str, Schema("UID of the Job that was created.")] = ""
     complete: Annotated[bool, Schema("The Job has succeeded.")] = False
-    existing_job_deleted: Annotated[bool, Schema("An older Job of this name is gone.")] = False
+    existing_job_deleted: Annotated[bool, Schema("An older Job of this name was deleted.")] = False
 
 
 class BootOptionsStatus(Model, frozen=True):
-    """How far the boot options are carried out."""
+    """Progress of the boot options."""
 
     allow_netboot: Annotated[AllowNetbootStatus, Schema("Changes of allowPXE.")] = AllowNetbootStatus()
     jobs: Annotated[dict[str, BootJobStatus], Schema("BMC Jobs by name.")] = {}
@@ -124,7 +124,7 @@ class WorkflowAction(Model, frozen=True):
     id: Annotated[str, Schema("Id of the action, unique in the Workflow.")] = required(str)
     name: Annotated[str, Schema("Name of the action.")] = ""
     image: Annotated[str, Schema("OCI image, or name of a built-in action.")] = ""
-    timeout: Annotated[Int64, Schema("Seconds that the action may take; 0 is no limit.")] = 0
+    timeout: Annotated[Int64, Schema("Seconds that the action may take; 0 means no limit.")] = 0
     command: Annotated[list[str], Schema("Command line instead of the image's.")] = []
     volumes: Annotated[list[str], Schema("Mounts, each as source:target with options.")] = []
     pid: Annotated[str, Schema("Deprecated: process namespace; use namespaces.pid.")] = ""
@@ -151,26 +151,26 @@ class WorkflowTask(Model, frozen=True):
 class WorkflowCondition(Model, frozen=True):
     """One observation about a Workflow."""
 
-    type: Annotated[str, Schema("What is observed.")] = required(str)
+    type: Annotated[str, Schema("Type of the condition.")] = required(str)
     status: Annotated[str, Schema("True, False or Unknown.")] = required(str)
-    reason: Annotated[str, Schema("Why, in one word for programs.")] = ""
-    message: Annotated[str, Schema("Why, in a sentence for people.")] = ""
+    reason: Annotated[str, Schema("Reason of the status, as one CamelCase word for programs.")] = ""
+    message: Annotated[str, Schema("Reason of the status, as a message for people.")] = ""
     time: Annotated[Time, Schema("When it was observed.")] = None
 
 
 class WorkflowStatus(Model, frozen=True):
-    """How far the Workflow is."""
+    """Observed state of the Workflow."""
 
     agent_id: Annotated[str, Schema("Agent that may fetch actions now.")] = field(default="", name="agentID")
     state: Annotated[
         str, Schema("PREPARING, PENDING, RUNNING, POST, SUCCESS, FAILED or TIMEOUT; empty before the start.")
     ] = ""
-    boot_options: Annotated[BootOptionsStatus, Schema("How far the boot options are.")] = BootOptionsStatus()
+    boot_options: Annotated[BootOptionsStatus, Schema("Progress of the boot options.")] = BootOptionsStatus()
     template_rendering: Annotated[str, Schema("Whether the Template could be rendered: successful or failed.")] = ""
-    global_timeout: Annotated[Int64, Schema("Seconds that all actions together may take; 0 is no limit.")] = 0
+    global_timeout: Annotated[Int64, Schema("Seconds that all actions together may take; 0 means no limit.")] = 0
     global_execution_stop: Annotated[Time, Schema("When the Workflow times out.")] = None
     current_state: Annotated[CurrentState | None, Schema("The action that the Workflow is at.")] = None
-    tasks: Annotated[list[WorkflowTask], Schema("What the Template was rendered to.")] = []
+    tasks: Annotated[list[WorkflowTask], Schema("Tasks that the Template was rendered to.")] = []
     conditions: Annotated[list[WorkflowCondition], Schema("Latest observations.", list_type="atomic")] = []
 
 

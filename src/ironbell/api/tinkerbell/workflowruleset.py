@@ -23,8 +23,8 @@ class RuleSetTemplate(Model, frozen=True):
 class RuleSetWorkflow(Model, frozen=True):
     """The Workflow that a match makes."""
 
-    namespace: Annotated[str, Schema("Namespace that the Workflow is made in.")] = ""
-    disabled: Annotated[bool | None, Schema("Whether the Workflow is made disabled.")] = None
+    namespace: Annotated[str, Schema("Namespace that the Workflow is created in.")] = ""
+    disabled: Annotated[bool | None, Schema("Whether the Workflow is created disabled.")] = None
     add_attributes: Annotated[bool, Schema("Keep the agent's attributes in an annotation of the Workflow.")] = False
     template: Annotated[RuleSetTemplate, Schema("Template of the Workflow.")] = RuleSetTemplate()
 

@@ -36,7 +36,7 @@ class ClusterClassUpgradeExternal(Model, frozen=True):
 
 
 class ClusterClassUpgrade(Model, frozen=True):
-    """How clusters are upgraded."""
+    """Upgrade of clusters."""
 
     schema_ = Schema(min_properties=1)
 
@@ -83,7 +83,7 @@ class ClusterClassStatusVariable(Model, frozen=True):
 
 
 class ClusterClassStatus(Model, frozen=True):
-    """What is known of the class."""
+    """Observed state of the class."""
 
     schema_ = Schema(min_properties=1)
 

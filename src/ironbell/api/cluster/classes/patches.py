@@ -21,7 +21,7 @@ class PatchSelectorMatchClass(Model, frozen=True):
 
 
 class PatchSelectorMatch(Model, frozen=True):
-    """Where the class uses the templates."""
+    """Selection of the templates by their place in the class."""
 
     schema_ = Schema(min_properties=1)
 

@@ -1,4 +1,4 @@
-"""How a ClusterClass names templates and the objects made from them.
+"""References of a ClusterClass to templates, and names of the objects created from them.
 
 Source: kubernetes-sigs/cluster-api: api/core/v1beta2.
 """
@@ -13,7 +13,7 @@ from ironbell.api.meta import Model
 
 
 class ClassNamingSpec(Model, frozen=True):
-    """How names of objects are made."""
+    """Naming strategy of objects."""
 
     schema_ = Schema(min_properties=1)
 

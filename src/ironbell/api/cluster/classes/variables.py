@@ -77,7 +77,7 @@ class JsonSchemaProps(Model, frozen=True):
 
 
 class VariableSchema(Model, frozen=True):
-    """What a variable's value may be."""
+    """Schema of a variable's value."""
 
     open_apiv3_schema: JsonSchemaProps = required(JsonSchemaProps, name="openAPIV3Schema")
 

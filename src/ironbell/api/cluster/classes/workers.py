@@ -28,7 +28,7 @@ class MachineDeploymentClassHealthCheck(Model, frozen=True):
 
 
 class MachineDeploymentClassRolloutSpec(Model, frozen=True):
-    """How Machines are replaced."""
+    """Rollout strategy of Machines."""
 
     schema_ = Schema(min_properties=1)
 

@@ -9,30 +9,30 @@ from typing import Final
 
 from ironbell.api.cluster.conversion.health import checks
 from ironbell.api.cluster.conversion.machines import deletion, rollout
-from ironbell.api.conversion.rules import Rule, each, flag, gone, move, reference, within
+from ironbell.api.conversion.rules import Rule, dropped, flag, for_each, move, reference, within
 from ironbell.api.conversion.status import FAILURE, FailureDomains, Status, initialized
 
 _HEALTH_CHECK: Final[tuple[Rule, ...]] = (
     move("machineHealthCheck.enable", "healthCheck.enabled"),
     *checks("machineHealthCheck.", "healthCheck."),
-    *gone("machineHealthCheck"),
+    *dropped("machineHealthCheck"),
 )
-_OVERRIDES: Final = each("variables.overrides", *gone("definitionFrom"))
+_OVERRIDES: Final = for_each("variables.overrides", *dropped("definitionFrom"))
 
 _TOPOLOGY: Final[tuple[Rule, ...]] = (
     move("class", "classRef.name"),
     move("classNamespace", "classRef.namespace"),
-    *gone("rolloutAfter"),
-    each("variables", *gone("definitionFrom")),
+    *dropped("rolloutAfter"),
+    for_each("variables", *dropped("definitionFrom")),
     within("controlPlane", *deletion(), *_HEALTH_CHECK, _OVERRIDES),
-    each(
+    for_each(
         "workers.machineDeployments",
         *rollout("healthCheck.remediation"),
         *deletion(),
         *_HEALTH_CHECK,
         _OVERRIDES,
     ),
-    each("workers.machinePools", *deletion(), _OVERRIDES),
+    for_each("workers.machinePools", *deletion(), _OVERRIDES),
 )
 
 CLUSTER: Final[tuple[Rule, ...]] = (

@@ -9,7 +9,7 @@ from typing import Final
 
 from ironbell.api.cluster.conversion.health import checks
 from ironbell.api.cluster.conversion.machines import deletion, rollout
-from ironbell.api.conversion.paths import Body, look, objects, path
+from ironbell.api.conversion.paths import Body, objects, path, value_at
 from ironbell.api.conversion.rules import (
     Rule,
     Target,
@@ -17,15 +17,18 @@ from ironbell.api.conversion.rules import (
     apply_down,
     apply_up,
     below,
-    each,
+    dropped,
     flag,
-    gone,
+    for_each,
     move,
     within,
 )
 from ironbell.api.conversion.status import Status
 
-_HEALTH_CHECK: Final[tuple[Rule, ...]] = (*checks("machineHealthCheck.", "healthCheck."), *gone("machineHealthCheck"))
+_HEALTH_CHECK: Final[tuple[Rule, ...]] = (
+    *checks("machineHealthCheck.", "healthCheck."),
+    *dropped("machineHealthCheck"),
+)
 
 _FLAGS: Final = tuple(
     flag(name)
@@ -54,7 +57,7 @@ class _ValueSchema:
                 if isinstance(inner, dict):
                     self.up(inner, below(kept, ("properties", name)))
         for name in ("allOf", "oneOf", "anyOf"):
-            entries, stored = objects(body.get(name)), objects(look(kept, (name,)))
+            entries, stored = objects(body.get(name)), objects(value_at(kept, (name,)))
             for number, entry in enumerate(entries):
                 known = stored[number] if len(stored) == len(entries) else {}
                 self.up(entry, None if kept is None else known)
@@ -76,10 +79,10 @@ _WORKERS: Final[tuple[Rule, ...]] = (
     move("template.metadata", "metadata"),
     _template("template.bootstrap", "bootstrap"),
     _template("template.infrastructure", "infrastructure"),
-    *gone("template"),
+    *dropped("template"),
     *deletion(),
     _NAMING,
-    *gone("namingStrategy"),
+    *dropped("namingStrategy"),
 )
 
 _MATCH: Final = tuple(flag(f"selector.matchResources.{name}") for name in ("infrastructureCluster", "controlPlane"))
@@ -87,7 +90,7 @@ _MATCH: Final = tuple(flag(f"selector.matchResources.{name}") for name in ("infr
 _PATCH: Final[tuple[Rule, ...]] = (
     move("external.generateExtension", "external.generatePatchesExtension"),
     move("external.validateExtension", "external.validateTopologyExtension"),
-    each("definitions", *_MATCH),
+    for_each("definitions", *_MATCH),
 )
 
 
@@ -95,23 +98,25 @@ class _Kept:
     """Definitions of a variable's value are found by where they come from."""
 
     def up(self, body: Body, kept: Body | None) -> None:
-        apply_up((flag("definitionsConflict"), each("definitions", _METADATA, _VALUE_SCHEMA, key="from")), body, kept)
+        apply_up(
+            (flag("definitionsConflict"), for_each("definitions", _METADATA, _VALUE_SCHEMA, key="from")), body, kept
+        )
 
     def down(self, body: Body, target: Target) -> None:
-        apply_down((each("definitions", _METADATA),), body, target)
+        apply_down((for_each("definitions", _METADATA),), body, target)
 
 
 CLUSTER_CLASS: Final[tuple[Rule, ...]] = (
     move("spec.infrastructureNamingStrategy.template", "spec.infrastructure.naming.template"),
-    *gone("spec.infrastructureNamingStrategy"),
+    *dropped("spec.infrastructureNamingStrategy"),
     _template("spec.infrastructure", "spec.infrastructure"),
     TemplateReference(path("spec.controlPlane.ref"), path("spec.controlPlane.templateRef")),
     _template("spec.controlPlane.machineInfrastructure", "spec.controlPlane.machineInfrastructure"),
-    within("spec.controlPlane", *deletion(), *_HEALTH_CHECK, _NAMING, *gone("namingStrategy")),
-    each("spec.workers.machineDeployments", *rollout("healthCheck.remediation"), *_HEALTH_CHECK, *_WORKERS),
-    each("spec.workers.machinePools", *_WORKERS),
-    each("spec.patches", *_PATCH, key="name"),
-    each("spec.variables", _METADATA, _VALUE_SCHEMA, key="name"),
-    each("status.variables", _Kept(), key="name"),
+    within("spec.controlPlane", *deletion(), *_HEALTH_CHECK, _NAMING, *dropped("namingStrategy")),
+    for_each("spec.workers.machineDeployments", *rollout("healthCheck.remediation"), *_HEALTH_CHECK, *_WORKERS),
+    for_each("spec.workers.machinePools", *_WORKERS),
+    for_each("spec.patches", *_PATCH, key="name"),
+    for_each("spec.variables", _METADATA, _VALUE_SCHEMA, key="name"),
+    for_each("status.variables", _Kept(), key="name"),
     Status(),
 )

@@ -16,7 +16,7 @@ from ironbell.api.conversion.status import Status
 
 @dataclass(frozen=True, slots=True)
 class _Conditions:
-    """Conditions with the time after which they count; the older version always has one."""
+    """Conditions with the time after which they make a Machine unhealthy; the older version always has one."""
 
     old: tuple[str, ...]
     new: tuple[str, ...]
@@ -33,17 +33,17 @@ class _Conditions:
 
 
 def _newer(condition: Body) -> Body:
-    found: dict[str, Any] = {name: value for name, value in condition.items() if name != "timeout"}
-    return {**found, "timeoutSeconds": to_seconds(condition.get("timeout") or "0s")}
+    converted: dict[str, Any] = {name: value for name, value in condition.items() if name != "timeout"}
+    return {**converted, "timeoutSeconds": to_seconds(condition.get("timeout") or "0s")}
 
 
 def _older(condition: Body) -> Body:
-    found: dict[str, Any] = {name: value for name, value in condition.items() if name != "timeoutSeconds"}
-    return {**found, "timeout": from_seconds(condition.get("timeoutSeconds") or 0)}
+    converted: dict[str, Any] = {name: value for name, value in condition.items() if name != "timeoutSeconds"}
+    return {**converted, "timeout": from_seconds(condition.get("timeoutSeconds") or 0)}
 
 
 def checks(old: str, new: str) -> tuple[Rule, ...]:
-    """What is checked and what is done, with the places' beginnings in both versions."""
+    """Checks and remediation, with the beginnings of the paths in both versions."""
     return (
         _Conditions(path(f"{old}unhealthyConditions"), path(f"{new}checks.unhealthyNodeConditions")),
         _Conditions(path(f"{old}unhealthyMachineConditions"), path(f"{new}checks.unhealthyMachineConditions")),

@@ -15,7 +15,7 @@ from ironbell.api.conversion.rules import (
     Target,
     Within,
     Written,
-    gone,
+    dropped,
     move,
     reference,
     seconds,
@@ -72,14 +72,14 @@ MACHINE_SET: Final[tuple[Rule, ...]] = (
     Restored(path("spec.minReadySeconds"), path("spec.template.spec.minReadySeconds"), 0),
     move("spec.deletePolicy", "spec.deletion.order"),
     move("spec.machineNamingStrategy.template", "spec.machineNaming.template"),
-    *gone("spec.machineNamingStrategy"),
+    *dropped("spec.machineNamingStrategy"),
     Status(FAILURE, ("availableReplicas", "fullyLabeledReplicas", "readyReplicas"), _RENEWED, always=True),
     Written(path("status.replicas")),
 )
 
 
 def rollout(health_check: str) -> tuple[Rule, ...]:
-    """How Machines of a MachineDeployment are replaced; the limit for remediation is at `health_check`."""
+    """Rollout strategy of a MachineDeployment; the limit for remediation is at `health_check`."""
     return (
         move("strategy.rollingUpdate.deletePolicy", "deletion.order"),
         move("strategy.remediation.maxInFlight", f"{health_check}.maxInFlight"),
@@ -87,7 +87,7 @@ def rollout(health_check: str) -> tuple[Rule, ...]:
             move(f"strategy.{name}", f"rollout.strategy.{name}")
             for name in ("type", "rollingUpdate.maxUnavailable", "rollingUpdate.maxSurge")
         ),
-        *gone("strategy"),
+        *dropped("strategy"),
     )
 
 
@@ -97,8 +97,8 @@ MACHINE_DEPLOYMENT: Final[tuple[Rule, ...]] = (
     within("spec", *rollout("remediation")),
     move("spec.rolloutAfter", "spec.rollout.after"),
     move("spec.machineNamingStrategy.template", "spec.machineNaming.template"),
-    *gone("spec.machineNamingStrategy"),
-    *gone("spec.progressDeadlineSeconds", "spec.revisionHistoryLimit"),
+    *dropped("spec.machineNamingStrategy"),
+    *dropped("spec.progressDeadlineSeconds", "spec.revisionHistoryLimit"),
     Restored(path("spec.paused"), path("spec.paused")),
     Status((), ("availableReplicas", "unavailableReplicas", "updatedReplicas", "readyReplicas"), _RENEWED, always=True),
     Written(path("status.replicas")),
