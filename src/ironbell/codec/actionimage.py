@@ -1,4 +1,4 @@
-"""What the image of an action means to an agent that has actions built in.
+"""The meaning of an action's image to an agent that has actions built in.
 
 Registry, tag and digest do not matter: the last element of the name does. Upstream's `waitdaemon` is a wrapper that
 succeeds first and starts the image named by its variable `IMAGE` afterwards.

@@ -147,7 +147,7 @@ def _key_usage(usage: Usage) -> x509.KeyUsage:
 
 
 def _authority_identifier(issuer: Issuer) -> x509.AuthorityKeyIdentifier:
-    """As the issuer names its key: how an identifier is made of a key differs between programs (Go takes SHA-256), and
+    """The issuer's own key identifier: programs derive one from a key in different ways (Go takes SHA-256), and
     OpenSSL finds no issuer under another one."""
     try:
         own = issuer.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)

@@ -12,13 +12,13 @@ _WWN_PREFIX: Final = re.compile(r"^(wwn-|naa\.|eui\.|uuid\.|nvme\.|0x)+")
 
 @dataclass(frozen=True, slots=True)
 class DiskIdentity:
-    """What tells one disk from another."""
+    """Identity of a disk, which distinguishes it from others."""
 
     serial: str = ""
     wwn: str = ""
 
     def is_any_of(self, names: Iterable[str]) -> bool:
-        """Whether one of the names is its serial number or its WWN, however the WWN is written."""
+        """Return whether one of the names is its serial number or its WWN, in any notation of the WWN."""
         own = {self.serial.strip().lower(), _plain_wwn(self.wwn)} - {""}
         return any(name.lower() in own or _plain_wwn(name) in own for name in names)
 
@@ -28,9 +28,9 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def unmatched(wanted: Sequence[str], disks: Sequence[DiskIdentity]) -> list[str]:
-    """The names that are no disk's."""
-    return [name for name in wanted if not any(disk.is_any_of([name]) for disk in disks)]
+def unmatched(names: Sequence[str], disks: Sequence[DiskIdentity]) -> list[str]:
+    """Return the names that match no disk."""
+    return [name for name in names if not any(disk.is_any_of([name]) for disk in disks)]
 
 
 def _plain_wwn(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a wipe reports about one disk, as the sentence that the agent sends and everybody else reads. Sans-IO.
+"""Report of a wipe about one disk: the line that the agent sends and every other component reads. Sans-IO.
 
 The workflow protocol carries one message per action, so the report is a sentence that people can read and programs can
 parse. Reports of several disks are joined by `; `. How long a wipe may take is here too, for both sides.
@@ -25,7 +25,7 @@ _REPORT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DiskReport:
-    """What was done to one disk; a disk without a method was kept."""
+    """Method by which one disk was wiped; a disk without a method was kept."""
 
     device: str
     size: str
@@ -60,18 +60,18 @@ def parse(message: str) -> list[DiskReport]:
     """The reports in an action's message; an empty list if there are none."""
     return [
         DiskReport(
-            device=found["device"],
-            size=found["size"],
-            serial=found["serial"] or "",
-            method=found["method"] or "",
-            covered=int(found["covered"] or 0),
-            total=int(found["total"] or 0),
-            complete=found["state"] == "complete",
+            device=match["device"],
+            size=match["size"],
+            serial=match["serial"] or "",
+            method=match["method"] or "",
+            covered=int(match["covered"] or 0),
+            total=int(match["total"] or 0),
+            complete=match["state"] == "complete",
         )
-        for found in _REPORT.finditer(message)
+        for match in _REPORT.finditer(message)
     ]
 
 
 def time_limit_s(total_bytes: int) -> int:
-    """How long wiping so many bytes may take if all of them have to be overwritten."""
+    """Return the longest time that wiping so many bytes may take if all of them have to be overwritten."""
     return BASE_TIMEOUT_S + total_bytes // SLOWEST_BYTES_PER_SECOND

@@ -1,10 +1,10 @@
-"""How much work foreign expressions may cause while one value is judged.
+"""Limits for the work that foreign expressions may cause while one value is validated.
 
 Patterns and rules come with definitions and run over values that others send. Each alone may be harmless and still be
-asked for every element of a list of a hundred thousand. So there is one allowance for all that is evaluated within one
-`limited` block, and whoever evaluates spends of it. Outside of such a block nothing is limited.
+evaluated for every element of a list of a hundred thousand. So there is one allowance for all evaluations within one
+`limited` block, and each evaluation spends of it. Outside of such a block nothing is limited.
 
-Failure modes: `TooMuchEffort`, from the expression that overdraws on; whatever is asked afterwards within the block
+Failure modes: `TooMuchEffort`, from the expression that overdraws on; every later evaluation within the block
 fails as well.
 """
 
@@ -40,22 +40,22 @@ class limited:  # noqa: N801 - reads as a function
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        before = _allowance.left_s
-        _allowance.left_s = min(self._seconds, before)
-        self._kept = before - _allowance.left_s
+        previous_s = _allowance.left_s
+        _allowance.left_s = min(self._seconds, previous_s)
+        self._kept = previous_s - _allowance.left_s
 
     def __exit__(self, *_: object) -> None:
         _allowance.left_s += self._kept
 
 
 def left() -> float:
-    """What is left of the allowance, in seconds: for whoever awaits something between two blocks of one allowance. No
+    """Return the rest of the allowance, in seconds, for callers that await something between two blocks of it. No
     block may be held meanwhile, as it would be the block of all others in the thread."""
     return _allowance.left_s
 
 
 def is_used_up() -> bool:
-    """Whether something in the block took more than is allowed: what it gave then says nothing."""
+    """Return whether an expression in the block exceeded the allowance: its result then has no meaning."""
     return _allowance.left_s < 0
 
 

@@ -1,4 +1,4 @@
-"""How many frames of which kind one HTTP/2 connection may send: looked at before a protocol library works on them.
+"""Limits on the frames of each kind that one HTTP/2 connection may send, checked before a protocol library reads them.
 
 A frame costs its sender nine bytes and its receiver a thousand times the work of reading them. So a connection has an
 allowance for each kind of frame, which fills up again with time. What carries calls is only slowed down until it is
@@ -58,7 +58,7 @@ ALLOWANCES: Final = {
     Kind.PING: Allowance(20, 100),
     Kind.GOAWAY: Allowance(1, 5),
     Kind.WINDOW_UPDATE: Allowance(200, 400),
-    # A block of headers has its own limit, and is begun by a HEADERS frame, which counts.
+    # A block of headers has its own limit, and begins with a HEADERS frame, which is counted.
     Kind.CONTINUATION: Allowance(100, 200),
     Kind.OTHER: Allowance(10, 50),
 }
@@ -78,7 +78,7 @@ class FrameGuard:
         self._continuations = 0
 
     def objection(self, data: bytes, now: float) -> str | None:
-        """Why the connection must end, of bytes as they come in; None where they may be worked on."""
+        """Return the reason why the connection must end, or None if the received bytes may be handled."""
         self._refill(now)
         position, size = 0, len(data)
         while True:
@@ -87,8 +87,8 @@ class FrameGuard:
                 return None
             position += self._skip
             self._skip = 0
-            wanted = _HEAD_BYTES - len(self._head)
-            head = self._head + data[position : position + wanted]
+            missing = _HEAD_BYTES - len(self._head)
+            head = self._head + data[position : position + missing]
             position += len(head) - len(self._head)
             if len(head) < _HEAD_BYTES:
                 self._head = head
@@ -100,7 +100,7 @@ class FrameGuard:
                 return why
 
     def delay_s(self) -> float:
-        """How long nothing more should be read from the sender: 0 for who keeps to the allowances."""
+        """Return how long to stop reading from the sender: 0 if it stays within the allowances."""
         return max(
             0.0,
             *(-self._left[kind] / allowance.per_second for kind, allowance in ALLOWANCES.items() if allowance.slows),

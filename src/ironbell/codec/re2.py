@@ -1,4 +1,4 @@
-"""Regular expressions in Go's syntax, in time linear in the text, from whoever sends them.
+"""Regular expressions in Go's syntax, from any sender, in time linear in the text.
 
 Python's own `re` has another syntax, and takes exponential time on expressions such as `(a+)+$`. RE2 does not; what
 remains is that a large program over a long text is slow, which is limited twice: in the size of a program, and by
@@ -26,7 +26,7 @@ _WORST_S, _CALL_S = 20e-9, 3e-6
 
 
 class PatternError(IronbellError, ValueError):
-    """A text is no regular expression, or too large a one; `in_go` says so in the words of Go's parser."""
+    """A text is not a regular expression, or too large a one; `in_go` is the message of Go's parser."""
 
     reason, retry = "InvalidPattern", Retry.NEVER
 
@@ -46,7 +46,7 @@ class Pattern:
         self._size: float = compiled.programsize * _WORST_S
 
     def matches(self, text: str) -> bool:
-        """Whether it is found in a text.
+        """Return whether the expression matches in a text.
 
         Raises:
             TooMuchEffort: see `effort`.
@@ -54,7 +54,7 @@ class Pattern:
         return self._find(text.encode("utf-8", "surrogatepass"), 0) is not None
 
     def find_all(self, text: str) -> Iterator[str]:
-        """What it finds in a text, without overlap.
+        """Return the matches in a text, without overlap.
 
         Raises:
             TooMuchEffort: see `effort`.
@@ -70,11 +70,11 @@ class Pattern:
 
     def _find(self, encoded: bytes, position: int) -> tuple[int, int] | None:
         started = time.perf_counter()
-        found = self._search(encoded, position)
+        match = self._search(encoded, position)
         # A pause of the whole process counts for no more than the match could have taken.
         worst = (len(encoded) - position) * self._size + _CALL_S
         effort.spend(max(_CALL_S, min(time.perf_counter() - started, worst)))
-        return found.span() if found is not None else None
+        return match.span() if match is not None else None
 
 
 def _character_bytes(encoded: bytes, position: int) -> int:
@@ -89,7 +89,7 @@ def compile_pattern(pattern: str) -> Pattern:
     """Compile a pattern.
 
     Raises:
-        PatternError: it is none, or too large.
+        PatternError: the text is not a regular expression, or is too large.
     """
     try:
         compiled = re2.compile(pattern, options=_options())
@@ -122,16 +122,16 @@ _IN_GO: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
 }
-"""What Go's parser says otherwise than RE2's, which names the same faults."""
+"""Messages of Go's parser by those of RE2's for the same faults."""
 
 
 def fault_in_go(error: Exception, *, quoting: bool) -> str:
-    """What an error of RE2's is in Go's words; `quoting` the part of the expression at fault.
+    """Return an error of RE2's in Go's words; `quoting` the offending part of the expression.
 
     Source: golang/go: src/regexp/syntax/parse.go (ErrorCode); google/re2: re2/regexp.cc (kErrorStrings).
     """
-    what, colon, where = _cause(error).partition(": ")
-    return f"{_IN_GO.get(what, what)}: `{where}`" if colon and quoting else _IN_GO.get(what, what)
+    fault, colon, where = _cause(error).partition(": ")
+    return f"{_IN_GO.get(fault, fault)}: `{where}`" if colon and quoting else _IN_GO.get(fault, fault)
 
 
 def _cause(error: Exception) -> str:

@@ -41,7 +41,7 @@ def fetch(
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
         download.start(time.monotonic())
-        while not download.is_over:
+        while not download.is_finished:
             _send(sock, download)
             sock.settimeout(max(0.001, (download.timeout() or 0) - time.monotonic()))
             try:

@@ -10,7 +10,7 @@ from ironbell.codec.tftp import (
     Finished,
     Limits,
     Outcome,
-    Refused,
+    Rejected,
     Requested,
     Retransmission,
     Stray,
@@ -71,7 +71,7 @@ class _Site:
             return
         requested = self.asked.pop(0)
         if how & 0x80:
-            self.engine.refuse(requested, ErrorCode.NOT_FOUND, "x" * (how & 0x7F))
+            self.engine.reject(requested, ErrorCode.NOT_FOUND, "x" * (how & 0x7F))
         else:
             size = _SIZES[how % len(_SIZES)]
             self.sizes[requested.peer] = size
@@ -119,7 +119,7 @@ class _Site:
                 assert event.agreed.block_size <= _LIMITS.block_size
                 assert 1 <= event.agreed.window <= _LIMITS.window
                 assert event.seconds >= 0
-            case Refused() | Stray():
+            case Rejected() | Stray():
                 pass
             case _:
                 raise AssertionError(f"unknown event {event!r}")

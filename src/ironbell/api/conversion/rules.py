@@ -120,7 +120,7 @@ class Kept:
     """A field that only the stored version has, or that a client of the older version cannot change."""
 
     at: Path
-    reference_fields: Mapping[str, str] | None = None
+    values_in_old: Mapping[str, str] | None = None
     """Values in the older version by those in the stored one; None if the older version lacks the field."""
 
     def up(self, body: Body, kept: Body | None) -> None:
@@ -134,8 +134,8 @@ class Kept:
 
     def down(self, body: Body, target: Target) -> None:
         value = take(body, self.at)
-        if self.reference_fields is not None and value is not MISSING:
-            put(body, self.at, self.reference_fields.get(value, value))
+        if self.values_in_old is not None and value is not MISSING:
+            put(body, self.at, self.values_in_old.get(value, value))
 
 
 @dataclass(frozen=True, slots=True)

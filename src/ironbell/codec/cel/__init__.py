@@ -2,7 +2,7 @@
 
 `compile_expression(text)` reads an expression once and gives a closure over variable bindings. Values are plain JSON
 data. Errors of an expression's text are `CelSyntaxError`; errors of its evaluation are `CelError`, which is also a
-`ValueError`, so that whoever asks a rule needs not know this package.
+`ValueError`, so that the caller of a rule need not know this package.
 
 Source: google/cel-spec: doc/langdef.md; kubernetes/apiserver: pkg/cel/library (the functions that Kubernetes adds).
 """

@@ -46,8 +46,8 @@ def _decoded(text: str) -> bytes:
         raise CelError("the text is not base 64") from error
 
 
-def _text(make: Callable[[str], Any]) -> Adapt:
-    return lambda value: make(value) if isinstance(value, str) else value
+def _text(parse: Callable[[str], Any]) -> Adapt:
+    return lambda value: parse(value) if isinstance(value, str) else value
 
 
 _FORMATS: dict[str, Adapt] = {
@@ -70,8 +70,8 @@ def _listed(schema: Mapping[str, Any], inner: Adapt | None) -> Adapt | None:
         return inner
 
     def adapt_list(value: Any) -> Any:
-        found = inner(value) if inner is not None else value
-        return KeyedList(found, keys if kind == "map" else ()) if isinstance(found, list) else found
+        adapted = inner(value) if inner is not None else value
+        return KeyedList(adapted, keys if kind == "map" else ()) if isinstance(adapted, list) else adapted
 
     return adapt_list
 
@@ -83,13 +83,13 @@ def _values(inner: Adapt | None) -> Adapt | None:
 
 
 def _object(properties: Mapping[str, Any]) -> Adapt | None:
-    found = {name: adapt for name, sub in properties.items() if (adapt := compile_adapt(sub)) is not None}
-    if not found:
+    adapters = {name: adapt for name, sub in properties.items() if (adapt := compile_adapt(sub)) is not None}
+    if not adapters:
         return None
 
     def adapt_object(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {key: found[key](item) if key in found else item for key, item in value.items()}
+        return {key: adapters[key](item) if key in adapters else item for key, item in value.items()}
 
     return adapt_object

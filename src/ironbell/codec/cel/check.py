@@ -1,4 +1,4 @@
-"""Type checking: what cannot work is refused when a rule is written, and not when it is asked.
+"""Type checking: an expression that cannot work is rejected when a rule is written, and not when it is evaluated.
 
 Source: google/cel-spec: doc/langdef.md, "Gradual Type Checking"; google/cel-go: checker/checker.go, checker/errors.go.
 """
@@ -50,17 +50,17 @@ _TRANSFORMS = {"transformList", "transformMap"}
 
 @dataclass(slots=True)
 class Checked:
-    """What is known of a tree once it was checked. Nodes are told apart by `id`, and live as long as `tree`."""
+    """Result of checking a tree. Nodes are told apart by `id`, and live as long as `tree`."""
 
     tree: syntax.Node
     type: Type = DYN
     types: dict[int, Type] = field(default_factory=dict)
-    """Of each node."""
+    """Types of the nodes."""
     calls: dict[int, list[Signature]] = field(default_factory=dict)
-    """What each call may be: several signatures where an argument may be anything."""
+    """Overloads of each call: several where an argument may be of any type."""
     faults: list[Fault] = field(default_factory=list)
     late_faults: list[Fault] = field(default_factory=list)
-    """Literals that have no value: told where the types are right."""
+    """Literals without a value: reported where the types are right."""
 
 
 def check(tree: syntax.Node, variables: Mapping[str, Type]) -> Checked:
@@ -70,16 +70,16 @@ def check(tree: syntax.Node, variables: Mapping[str, Type]) -> Checked:
         CelSyntaxError: it can have none: a field that does not exist, or an operation on types that have it not; with
             all that is wrong.
     """
-    found = Checked(tree)
-    found.type = _Checker(dict(variables), found).type_of(tree)
-    faults = found.faults or found.late_faults
+    checked = Checked(tree)
+    checked.type = _Checker(dict(variables), checked).type_of(tree)
+    faults = checked.faults or checked.late_faults
     if faults:
         raise CelSyntaxError(faults[0].message, faults=faults)
-    return found
+    return checked
 
 
 class _Misfit(Exception):  # noqa: N818 - becomes a fault at a place
-    """What is wrong with a node, or at another place if `offset` names one."""
+    """A problem of a node, or at another place if `offset` names one."""
 
     def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message)
@@ -93,18 +93,18 @@ def _fault(text: str, offset: int | None = None) -> _Misfit:
 class _Checker:
     """One scope of variables."""
 
-    def __init__(self, variables: dict[str, Type], found: Checked, *, mixed: bool = False) -> None:
-        """With `mixed`, items of a literal may be of several types; what is found is added to `found`."""
+    def __init__(self, variables: dict[str, Type], checked: Checked, *, mixed: bool = False) -> None:
+        """Check over these variables; `mixed` allows a literal with items of several types. Results go to `checked`."""
         self._variables = variables
-        self._found = found
-        self._faults = found.faults
+        self._checked = checked
+        self._faults = checked.faults
         self._mixed = mixed
 
     def type_of(self, node: syntax.Node) -> Type:
         """The type of a node; what has none because of a fault may be anything."""
         try:
-            found = self._found.types[id(node)] = self._type_of(node)
-            return found
+            result = self._checked.types[id(node)] = self._type_of(node)
+            return result
         except _Misfit as misfit:
             place = node.offset if misfit.offset is None else misfit.offset
             self._faults.append(Fault(place, misfit.message))
@@ -117,12 +117,12 @@ class _Checker:
             case syntax.Name(name):
                 return self._name(name)
             case syntax.Select(operand, field, optional):
-                found = _through(self.type_of(operand), lambda inner: _field(inner, field))
-                return _as_optional(found) if optional else found
+                result = _through(self.type_of(operand), lambda inner: _field(inner, field))
+                return _as_optional(result) if optional else result
             case syntax.Index(operand, index, optional):
                 place = self.type_of(index)
-                found = _through(self.type_of(operand), lambda inner: _element(inner, place))
-                return _as_optional(found) if optional else found
+                result = _through(self.type_of(operand), lambda inner: _element(inner, place))
+                return _as_optional(result) if optional else result
             case syntax.ListOf(items):
                 return list_of(self._common(items))
             case syntax.MapOf(entries):
@@ -174,17 +174,17 @@ class _Checker:
             for argument in node.arguments:
                 self.type_of(argument)
             return DYN
-        inner = _Checker(self._variables, self._found, mixed=True) if node.function == "format" else self
-        types = (self.type_of(target), *(inner.type_of(one) for one in node.arguments))
-        fitting = self._found.calls[id(node)] = matching(METHOD_TYPES[node.function], types)
-        found = result_of(fitting, types)
-        if found is None:
+        inner = _Checker(self._variables, self._checked, mixed=True) if node.function == "format" else self
+        types = (self.type_of(target), *(inner.type_of(argument) for argument in node.arguments))
+        fitting = self._checked.calls[id(node)] = matching(METHOD_TYPES[node.function], types)
+        result = result_of(fitting, types)
+        if result is None:
             listed = ", ".join(map(str, types[1:]))
             raise _fault(f"found no matching overload for '{node.function}' applied to '{types[0]}.({listed})'")
         pattern = node.arguments[0] if node.arguments else None
         if node.function in ("matches", "find", "findAll") and isinstance(pattern, syntax.Literal):
             self._check_pattern(node.function, pattern)
-        return found
+        return result
 
     def _function(self, node: syntax.Call) -> Type:
         if node.function == "has":
@@ -192,10 +192,10 @@ class _Checker:
         if node.function in OPERATORS:
             return self._resolved(node, node.function, OPERATORS)
         if node.function in FUNCTION_TYPES:
-            found = self._resolved(node, node.function, FUNCTION_TYPES)
+            result = self._resolved(node, node.function, FUNCTION_TYPES)
             if node.function in LITERALS and isinstance(node.arguments[0], syntax.Literal):
                 self._check_literal(node.function, node.arguments[0])
-            return found
+            return result
         if node.function not in FUNCTIONS:
             self._faults.append(Fault(node.offset, f"undeclared reference to '{node.function}' (in container '')"))
         for argument in node.arguments:
@@ -206,14 +206,14 @@ class _Checker:
         try:
             re2.compile_pattern(str(pattern.value))
         except re2.PatternError:
-            self._found.late_faults.append(Fault(pattern.offset, f"invalid {function} argument"))
+            self._checked.late_faults.append(Fault(pattern.offset, f"invalid {function} argument"))
 
     def _check_literal(self, function: str, literal: syntax.Literal) -> None:
-        """Of a time or duration, which a text must be."""
+        """Record a fault if a literal is not a valid time or duration."""
         try:
             FUNCTIONS[function](literal.value)
         except (CelError, TypeError):
-            self._found.late_faults.append(Fault(literal.offset, f"invalid {function} argument"))
+            self._checked.late_faults.append(Fault(literal.offset, f"invalid {function} argument"))
 
     def _has(self, node: syntax.Call) -> Type:
         field = node.arguments[0] if len(node.arguments) == 1 else None
@@ -228,12 +228,12 @@ class _Checker:
         for argument, own in zip(node.arguments, types, strict=True):
             if name in ("&&", "||") and not fits(own, BOOL):
                 raise _fault(f"expected type 'bool' but found '{own}'", argument.offset)
-        fitting = self._found.calls[id(node)] = matching(table[name], types)
-        found = result_of(fitting, types)
-        if found is None:
+        fitting = self._checked.calls[id(node)] = matching(table[name], types)
+        result = result_of(fitting, types)
+        if result is None:
             shown = _SHOWN.get(name, name if name[0].isalpha() else f"_{name}_")
             raise _fault(f"found no matching overload for '{shown}' applied to '({', '.join(map(str, types))})'")
-        return found
+        return result
 
     def _macro(self, node: syntax.Call, target: Type) -> Type:
         if target.name not in ("list", "map", "dyn"):
@@ -247,9 +247,9 @@ class _Checker:
             key = INT if target.name == "list" else element
             types = (key, element if target.name == "list" else target.of[1] if target.of else DYN)
         known = {**self._variables, **dict(zip(names, types, strict=True))}
-        inner = _Checker(known, self._found, mixed=self._mixed)
-        found = [inner.type_of(body) for body in bodies]
-        tests = found if node.function in _QUANTIFIERS or node.function == "filter" else found[:-1]
+        inner = _Checker(known, self._checked, mixed=self._mixed)
+        result = [inner.type_of(body) for body in bodies]
+        tests = result if node.function in _QUANTIFIERS or node.function == "filter" else result[:-1]
         for test in tests:
             if not fits(test, BOOL):
                 raise _fault(f"expected type 'bool' but found '{test}'")
@@ -257,23 +257,23 @@ class _Checker:
             return BOOL
         if node.function == "filter":
             return list_of(element)
-        return map_of(types[0], found[-1]) if node.function == "transformMap" else list_of(found[-1])
+        return map_of(types[0], result[-1]) if node.function == "transformMap" else list_of(result[-1])
 
     def _optional_map(self, node: syntax.Call, target: Type) -> Type:
         names, bodies = _variables(node)
         held = target.of[0] if target.name == "optional_type" else DYN
-        found = _Checker({**self._variables, names[0]: held}, self._found).type_of(bodies[0])
-        return found if node.function == "optFlatMap" else optional_of(found)
+        result = _Checker({**self._variables, names[0]: held}, self._checked).type_of(bodies[0])
+        return result if node.function == "optFlatMap" else optional_of(result)
 
 
 def _variables(node: syntax.Call) -> tuple[list[str], tuple[syntax.Node, ...]]:
     """The variables of a macro, and its expressions."""
     count = 2 if node.function in _TRANSFORMS or (len(node.arguments) == 3 and node.function in _QUANTIFIERS) else 1
-    names = [one.name for one in node.arguments[:count] if isinstance(one, syntax.Name)]
+    names = [argument.name for argument in node.arguments[:count] if isinstance(argument, syntax.Name)]
     if len(node.arguments) <= count:
         raise _fault(f"undeclared reference to '{node.function}' (in container '')")
     if len(names) != count:
-        unnamed = next(one for one in node.arguments[:count] if not isinstance(one, syntax.Name))
+        unnamed = next(argument for argument in node.arguments[:count] if not isinstance(argument, syntax.Name))
         raise _fault("argument must be a simple name", unnamed.offset)
     return names, node.arguments[count:]
 
@@ -284,23 +284,23 @@ def _through(target: Type, find: Callable[[Type], Type]) -> Type:
     return find(target)
 
 
-def _as_optional(found: Type) -> Type:
-    return found if found.name == "optional_type" else optional_of(found)
+def _as_optional(result: Type) -> Type:
+    return result if result.name == "optional_type" else optional_of(result)
 
 
 def _field(target: Type, field: str) -> Type:
-    if (made := messages.field_type(target.name, field)) is not None:
-        return made
+    if (constructed := messages.field_type(target.name, field)) is not None:
+        return constructed
     if target.name == "dyn":
         return DYN
     if target.name == "map":
         return target.of[1]
     if target.name != "object" or target.fields is None:
         raise _fault(f"type '{target}' does not support field selection")
-    found = next((target.fields[name] for name in reversed(field_names(field)) if name in target.fields), None)
-    if found is None:
+    result = next((target.fields[name] for name in reversed(field_names(field)) if name in target.fields), None)
+    if result is None:
         raise _fault(f"undefined field '{field}'")
-    return found
+    return result
 
 
 def _element(target: Type, place: Type) -> Type:

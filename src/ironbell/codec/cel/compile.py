@@ -18,7 +18,7 @@ from ironbell.codec.cel.steps import Calls, compile_tree
 from ironbell.codec.cel.types import DYN, Type
 
 ALLOWANCE_S: Final = 1.5
-"""Of processor time, for one evaluation: what holds where kube-apiserver's units say too little."""
+"""Processor time for one evaluation: a limit for what kube-apiserver's units underestimate."""
 
 
 def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Any]:
@@ -51,14 +51,14 @@ def evaluator(tree: syntax.Node, variables: Iterable[str], calls: Calls) -> Call
         meter = Meter()
         with effort.limited(ALLOWANCE_S):
             try:
-                found = step({**values, METER: meter})
+                checked = step({**values, METER: meter})
             except RecursionError:
                 raise CelError("the expression is too long a chain") from None
             except (CelError, CallLimitExceeded):
                 meter.close()
                 raise
             meter.close()
-        return found
+        return checked
 
     return evaluate
 
@@ -71,6 +71,6 @@ def expression_type(text: str, variables: Mapping[str, Type]) -> Type:
     """
     with placing_faults(text):
         tree = syntax.parse(text)
-        found = check(tree, variables)
-        compile_tree(tree, frozenset(variables), found.calls)
-    return found.type
+        checked = check(tree, variables)
+        compile_tree(tree, frozenset(variables), checked.calls)
+    return checked.type

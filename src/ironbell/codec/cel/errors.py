@@ -16,18 +16,18 @@ class CelError(IronbellError, ValueError):
 
 
 class MissingError(CelError):
-    """A field, key or element is not there: what optional access forgives."""
+    """A field, key or element is absent: optional access tolerates it."""
 
 
 class Fault(NamedTuple):
-    """What is wrong at a place of a text."""
+    """A problem at a place of a text."""
 
     offset: int
     message: str
 
 
 class CelSyntaxError(CelError):
-    """A text is no expression, or one that can never work."""
+    """A text is not an expression, or an expression that can never work."""
 
     reason = "InvalidExpression"
 
@@ -56,14 +56,14 @@ def placing_faults(text: str) -> Iterator[None]:
         raise  # it is the whole text
     except CelSyntaxError as error:
         faults = sorted(error.faults, key=lambda fault: fault.offset)
-        raise CelSyntaxError("\n".join(_shown(text, fault) for fault in faults), faults=faults) from error
+        raise CelSyntaxError("\n".join(_marked(text, fault) for fault in faults), faults=faults) from error
     except RecursionError:  # a chain of thousands of operators
         raise CelSyntaxError("the expression is too long a chain") from None
 
 
-def _shown(text: str, fault: Fault) -> str:
-    before = text[: fault.offset]
-    line, column = before.count("\n") + 1, fault.offset - (before.rfind("\n") + 1)
+def _marked(text: str, fault: Fault) -> str:
+    preceding = text[: fault.offset]
+    line, column = preceding.count("\n") + 1, fault.offset - (preceding.rfind("\n") + 1)
     whole = text.split("\n")[line - 1].replace("\t", " ")
     dots = "".join("." if character.isascii() else "\uff0e" for character in whole[:column])
     mark = "^" if whole[column : column + 1].isascii() else "\uff3e"

@@ -1,4 +1,4 @@
-"""Conversions of constants, which are computed when an expression is compiled: `int('abc')` is no valid expression.
+"""Conversions of constants, which are computed when an expression is compiled: `int('abc')` is not a valid expression.
 
 Source: google/cel-go: interpreter/decorators.go (decOptimize, maybeOptimizeConstUnary).
 """

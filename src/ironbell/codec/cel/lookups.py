@@ -1,4 +1,4 @@
-"""What selectors and indices find in values, and operators with one operand.
+"""Lookups of selectors and indices in values, and operators with one operand.
 
 Source: google/cel-spec: doc/langdef.md, "Field Selection"; google/cel-go: interpreter/attributes.go (optional values).
 """
@@ -16,7 +16,7 @@ from ironbell.codec.cel.values.values import equal, number_of, pay_for, type_nam
 
 
 def optionally(value: Any, find: Callable[[Any], Any]) -> Optional:
-    """What is found in a value, or nothing where there is nothing."""
+    """Result of a lookup in a value, or nothing where the value has none."""
     if isinstance(value, Optional):
         if not value.present:
             return NONE
@@ -55,21 +55,21 @@ def index(value: Any, place: Any) -> Any:
             raise MissingError(f"index out of bounds: {place}")
         return value[int(number)]
     if isinstance(value, dict):
-        found = key(place)
-        if found in value:
-            return value[found]
+        element = key(place)
+        if element in value:
+            return value[element]
         raise MissingError(f"no such key: {place}")
     raise CelError(f"no such overload: {type_name(value)}[{type_name(place)}]")
 
 
-def contains(values: Any, wanted: Any) -> bool:
-    """Whether a list has an item, or a map a key."""
+def contains(values: Any, member: Any) -> bool:
+    """Return whether a list has an item, or a map a key."""
     if isinstance(values, list):
         pay_for(values)
-        return any(equal(value, wanted) for value in values)
+        return any(equal(value, member) for value in values)
     if isinstance(values, dict):
-        return key(wanted) in values
-    raise CelError(f"no such overload: {type_name(wanted)} in {type_name(values)}")
+        return key(member) in values
+    raise CelError(f"no such overload: {type_name(member)} in {type_name(values)}")
 
 
 def key(value: Any) -> Any:

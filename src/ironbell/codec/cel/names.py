@@ -1,4 +1,4 @@
-"""Names of fields in expressions, where a property's name is no identifier or is a word of the language.
+"""Names of fields in expressions, where a property's name is not an identifier or is a word of the language.
 
 Source: kubernetes/apiserver: pkg/cel/escaping.go.
 """

@@ -38,18 +38,18 @@ def compile_rule(
     else:
         evaluate = _checked_rule(rule, _with_resource(own), optional_old=optional_old, gives=gives)
 
-    def ask(value: Any, old: Any) -> Any:
+    def apply(value: Any, old: Any) -> Any:
         if adapt is not None:
             value, old = adapt(value), None if old is None else adapt(old)
         if optional_old:
             old = NONE if old is None else Optional(True, old)
         return evaluate({"self": value, "oldSelf": old})
 
-    return ask
+    return apply
 
 
 def rule_cost(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, resource: bool = False) -> int:
-    """What a rule may cost at most for one value of a schema, in kube-apiserver's units; 0 if nobody can tell.
+    """Return the highest cost of a rule for one value of a schema, in kube-apiserver's units; 0 if it is unknown.
 
     Args:
         rule: an expression over self and oldSelf.
@@ -77,8 +77,8 @@ def _checked_rule(rule: str, own: Type, *, optional_old: bool, gives: str) -> Ca
     with placing_faults(rule):
         checked = _checked(rule, own, optional_old=optional_old)
         if checked.type.name not in (gives, "dyn"):
-            what = "cel expression" if gives == "bool" else "messageExpression"
-            raise CelResultError(f"{what} must evaluate to a {gives}")
+            name = "cel expression" if gives == "bool" else "messageExpression"
+            raise CelResultError(f"{name} must evaluate to a {gives}")
         return evaluator(checked.tree, _VARIABLES, checked.calls)
 
 

@@ -38,7 +38,7 @@ _MESSAGE_COST: Final = 40
 _LAZY: Final = frozenset({"or", "orValue"})
 
 Calls = Mapping[int, Sequence[Signature]]
-"""What each call of a tree may be, by the node's `id`."""
+"""Overloads of each call of a tree, by the node's `id`."""
 
 
 def compile_tree(tree: syntax.Node, variables: frozenset[str], calls: Calls) -> Step:
@@ -77,7 +77,7 @@ class _Steps:
             case syntax.Message(name) if not messages.is_message(name, self._known):
                 raise _undeclared(name, node.offset)
             case syntax.Message():
-                return _costing_at_last(messages.maker(node, self.step), _MESSAGE_COST)
+                return _costing_at_last(messages.constructor(node, self.step), _MESSAGE_COST)
             case syntax.Call() if not _is_attribute(node):
                 return self._call(node)
         resolved, own = self._resolved(node)
@@ -95,11 +95,11 @@ class _Steps:
             case syntax.Select(operand, field, optional):
                 inner, own = self._operand(operand)
                 names = field_names(field)
-                return _found(inner, lambda _, value: select(value, names), optional=optional), own
+                return _lookup(inner, lambda _, value: select(value, names), optional=optional), own
             case syntax.Index(operand, place, optional):
                 inner, own = self._operand(operand)
-                found = self._branch(place)
-                return _found(inner, lambda scope, value: index(value, found(scope)), optional=optional), own
+                element = self._branch(place)
+                return _lookup(inner, lambda scope, value: index(value, element(scope)), optional=optional), own
             case syntax.Call(function="?:"):
                 condition, yes, no = node.arguments
                 test, first, second = self.step(condition), self._branch(yes), self._branch(no)
@@ -114,8 +114,8 @@ class _Steps:
             case syntax.Name(name) if name in self._known:
                 return (name,)
             case syntax.Select(operand, field, False):
-                before, names = self._path(operand), field_names(field)
-                return (*before, *names) if before and len(names) == 1 else ()
+                base, names = self._path(operand), field_names(field)
+                return (*base, *names) if base and len(names) == 1 else ()
         return ()
 
     def _operand(self, node: syntax.Node) -> tuple[Step, int]:
@@ -206,7 +206,7 @@ def _costing_at_last(step: Step, cost: int) -> Step:
 
 
 def _along(path: tuple[str, ...], otherwise: Step) -> Step:
-    """As `otherwise` gives it, faster where all of a path is there, as it is nearly always."""
+    """Return the step of `otherwise`, faster where all of a path exists, as it nearly always does."""
     name, *fields = path
     cost = len(path)
 
@@ -222,33 +222,33 @@ def _along(path: tuple[str, ...], otherwise: Step) -> Step:
     return walk
 
 
-def _found(inner: Step, find: Callable[[Scope, Any], Any], *, optional: bool) -> Step:
-    """What is found in a value; in an optional one, it is optional too."""
+def _lookup(inner: Step, find: Callable[[Scope, Any], Any], *, optional: bool) -> Step:
+    """Return the result of a lookup in a value; for an optional value, it is optional too."""
 
-    def look(scope: Scope) -> Any:
+    def evaluate(scope: Scope) -> Any:
         value = inner(scope)
         if optional or isinstance(value, Optional):
-            found = optionally(value, lambda held: find(scope, held))
-            if found.present:
+            result = optionally(value, lambda held: find(scope, held))
+            if result.present:
                 scope[METER].spend(1)
-            return found
+            return result
         scope[METER].spend(1)
         return find(scope, value)
 
-    return look
+    return evaluate
 
 
 def _list(steps: list[Step]) -> Step:
     if all(isinstance(step, Constant) for step in steps):
         return Constant([step({}) for step in steps])
 
-    def make(scope: Scope) -> list[Any]:
+    def build(scope: Scope) -> list[Any]:
         try:
             return [step(scope) for step in steps]
         finally:
             scope[METER].spend(_LIST_COST)
 
-    return make
+    return build
 
 
 def _map(pairs: list[tuple[Step, Step]]) -> Step:
@@ -256,15 +256,15 @@ def _map(pairs: list[tuple[Step, Step]]) -> Step:
         try:
             return Constant({key(name({})): value({}) for name, value in pairs})
         except CelError:
-            pass  # told when it is asked
+            pass  # reported when it is evaluated
 
-    def make(scope: Scope) -> dict[Any, Any]:
+    def build(scope: Scope) -> dict[Any, Any]:
         try:
             return {key(name(scope)): value(scope) for name, value in pairs}
         finally:
             scope[METER].spend(_MAP_COST)
 
-    return make
+    return build
 
 
 def _applied(function: Callable[..., Any], steps: list[Step], cost: CallCost | int) -> Step:
@@ -274,41 +274,41 @@ def _applied(function: Callable[..., Any], steps: list[Step], cost: CallCost | i
         arguments = _evaluated(steps, scope, cost)
         if not is_free:
             pay_for(*arguments)
-        found = FAILED
+        result = FAILED
         try:
-            found = function(*arguments)
+            result = function(*arguments)
         except TypeError as error:
             raise CelError(f"no such overload: {error}") from error
         finally:
-            scope[METER].spend(cost if isinstance(cost, int) else cost(arguments, found))
-        return found
+            scope[METER].spend(cost if isinstance(cost, int) else cost(arguments, result))
+        return result
 
     return apply
 
 
 def _evaluated(steps: list[Step], scope: Scope, cost: CallCost | int) -> list[Any]:
     """The arguments of a call. If one fails, the others are evaluated and the call is paid for all the same."""
-    found: list[Any] = []
+    result: list[Any] = []
     failure: CelError | None = None
     for step in steps:
         try:
-            found.append(step(scope))
+            result.append(step(scope))
         except CelError as error:
             failure = failure or error
-            found.append(FAILED)
+            result.append(FAILED)
     if failure is not None:
-        _spend(scope, cost, found)
+        _spend(scope, cost, result)
         raise failure
-    return found
+    return result
 
 
 def _either(method: Callable[..., Any], target: Step, other: Step) -> Step:
-    """What is held, or else something that is evaluated only then."""
+    """Return the value of an optional, or else something that is evaluated only then."""
 
     def choose(scope: Scope) -> Any:
         value = target(scope)
-        is_there = isinstance(value, Optional) and value.present
-        return method(value, value if is_there else other(scope))
+        is_present = isinstance(value, Optional) and value.present
+        return method(value, value if is_present else other(scope))
 
     return choose
 
@@ -319,9 +319,9 @@ def _operator(name: str, steps: list[Step], cost: CallCost | int) -> Step | None
             return lambda scope: _logic(left, right, scope, decides=False)
         case "||", [left, right]:
             return lambda scope: _logic(left, right, scope, decides=True)
-        case "in", [_, Constant(list() as items)] if all(isinstance(one, _MEMBERS) for one in items):
+        case "in", [_, Constant(list() as items)] if all(isinstance(value, _MEMBERS) for value in items):
             # A set, once and for all.
-            return Constant(False) if not items else _binary(steps, lambda item, found: contains(found, item), 0)
+            return Constant(False) if not items else _binary(steps, lambda item, members: contains(members, item), 0)
     if len(steps) == 2 and name in _BINARY:
         return _binary(steps, _BINARY[name], cost)
     if len(steps) == 1 and name in _UNARY:
@@ -337,12 +337,12 @@ def _operator(name: str, steps: list[Step], cost: CallCost | int) -> Step | None
 
 
 def _binary(steps: list[Step], operation: Callable[[Any, Any], Any], cost: CallCost | int) -> Step:
-    """As `_applied`, for what is asked most."""
+    """Return the same step as `_applied`, for the most frequent calls."""
     left, right = steps
 
     def apply(scope: Scope) -> Any:
         try:
-            one = left(scope)
+            value = left(scope)
         except CelError:
             with suppress(CelError):
                 other = FAILED
@@ -352,10 +352,10 @@ def _binary(steps: list[Step], operation: Callable[[Any, Any], Any], cost: CallC
         try:
             other = right(scope)
         except CelError:
-            _spend(scope, cost, (one, FAILED))
+            _spend(scope, cost, (value, FAILED))
             raise
-        scope[METER].spend(cost if isinstance(cost, int) else cost((one, other), None))
-        return operation(one, other)
+        scope[METER].spend(cost if isinstance(cost, int) else cost((value, other), None))
+        return operation(value, other)
 
     return apply
 

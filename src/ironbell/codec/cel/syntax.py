@@ -16,9 +16,9 @@ MAX_DEPTH = 40
 
 
 def _place() -> int:
-    """Where in the text a node's mark is: its operator, parenthesis or first character."""
-    found: int = field(default=0, compare=False)
-    return found
+    """The place in the text of a node's mark: its operator, parenthesis or first character."""
+    depth: int = field(default=0, compare=False)
+    return depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function, an operator (by its symbol), or a method when `target` is there."""
+    """A function, an operator (by its symbol), or a method when `target` is set."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -110,7 +110,7 @@ def parse(text: str) -> Node:
     """The tree of an expression.
 
     Raises:
-        CelSyntaxError: it is none, or it is nested too deeply; with all that is wrong.
+        CelSyntaxError: the text is not an expression, or is nested too deeply; it has all problems.
     """
     tokens, faults = tokenize(text)
     parser = _Parser(text, tokens, faults)
@@ -127,7 +127,7 @@ def parse(text: str) -> Node:
 class _Parser:
     """Recursive descent over the grammar; one instance reads one expression.
 
-    What it says of a text that is none is what ANTLR's parsers say of it.
+    Its messages about invalid texts are those of ANTLR's parsers.
     """
 
     def __init__(self, text: str, tokens: list[Token], faults: list[Fault]) -> None:
@@ -166,9 +166,9 @@ class _Parser:
             left = Call(operator.text, (left, self._binary(level + 1)), offset=operator.offset)
         return left
 
-    def _operator(self, wanted: tuple[str, ...]) -> Token | None:
+    def _operator(self, expected: tuple[str, ...]) -> Token | None:
         token = self._next
-        if token.type in {TokenType.SYMBOL, TokenType.IDENTIFIER} and token.text in wanted:
+        if token.type in {TokenType.SYMBOL, TokenType.IDENTIFIER} and token.text in expected:
             self._position += 1
             return token
         return None
@@ -189,8 +189,8 @@ class _Parser:
         return node
 
     def _require_operand(self, sign: Token) -> None:
-        """Refuse a minus that nothing follows: ANTLR looks two tokens ahead there, and says both that it found no way
-        to read them and what it misses."""
+        """Reject a minus that nothing follows: ANTLR looks two tokens ahead there, and reports two errors: that no way
+        to read them exists, and which token is missing."""
         token = self._next
         if _begins_operand(token) or token.text == "!":
             return
@@ -254,29 +254,29 @@ class _Parser:
         return value
 
     def _arguments(self, closing: str) -> tuple[Node, ...]:
-        found: list[Node] = []
+        depth: list[Node] = []
         if closing == "]":
             self._require_beginning(_LIST_BEGINNINGS, or_symbol="]")
         while not self._take(closing):
-            if found and closing == "]" and not _begins_operand(self._next):
+            if depth and closing == "]" and not _begins_operand(self._next):
                 raise self._unexpected("']'", follows="]")
-            found.append(self.expression())
+            depth.append(self.expression())
             if not self._take(","):
                 self._expect(closing, or_comma=closing != ")")
                 break
-        return tuple(found)
+        return tuple(depth)
 
     def _entries(self) -> tuple[tuple[Node, Node], ...]:
-        found: list[tuple[Node, Node]] = []
+        depth: list[tuple[Node, Node]] = []
         self._require_beginning(_MAP_BEGINNINGS, or_symbol="}")
         while not self._take("}"):
             key = self.expression()
             self._expect(":")
-            found.append((key, self.expression()))
+            depth.append((key, self.expression()))
             if not self._take(","):
                 self._expect("}", or_comma=True)
                 break
-        return tuple(found)
+        return tuple(depth)
 
     def _message_name(self) -> str | None:
         """The name before a brace, which is read with it; None where none is."""
@@ -292,16 +292,16 @@ class _Parser:
         return ".".join(names)
 
     def _message_fields(self) -> tuple[MessageField, ...]:
-        found: list[MessageField] = []
+        depth: list[MessageField] = []
         while not self._take("}"):
             is_optional = self._take("?")
             name, mark = self._identifier(), self._next.offset
             self._expect(":")
-            found.append(MessageField(name, self.expression(), is_optional, mark))
+            depth.append(MessageField(name, self.expression(), is_optional, mark))
             if not self._take(","):
                 self._expect("}", or_comma=True)
                 break
-        return tuple(found)
+        return tuple(depth)
 
     def _identifier(self) -> str:
         token = self._next
@@ -325,18 +325,18 @@ class _Parser:
             raise _syntax_fault(self._next, f"missing '{symbol}' at '<EOF>'")
         raise self._unexpected(f"{{'{symbol}', ','}}" if or_comma else f"'{symbol}'", follows=symbol)
 
-    def _require_beginning(self, wanted: str, *, or_symbol: str = "") -> None:
-        """Refuse what no operand begins with."""
+    def _require_beginning(self, expected: str, *, or_symbol: str = "") -> None:
+        """Reject a token that no operand begins with."""
         token = self._next
         if _begins_operand(token) or (or_symbol and token.text == or_symbol):
             return
         last = self._tokens[self._position - 1] if self._position else None
         if last is not None and last.type is TokenType.SYMBOL and last.text == "!" and last.offset < token.offset:
-            raise _syntax_fault(token, f"extraneous input '{token.text}' expecting {wanted}")
-        raise self._unexpected(wanted, follows="")
+            raise _syntax_fault(token, f"extraneous input '{token.text}' expecting {expected}")
+        raise self._unexpected(expected, follows="")
 
-    def _unexpected(self, wanted: str, *, follows: str | None = None) -> CelSyntaxError:
-        """The refusal of the next token: too much by itself, or in the place of something else."""
+    def _unexpected(self, expected: str, *, follows: str | None = None) -> CelSyntaxError:
+        """Return the error for the next token: too much by itself, or in the place of something else."""
         token = self._next
         after = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
         if follows is None:
@@ -345,7 +345,7 @@ class _Parser:
             is_extra = after.text == follows if follows else _begins_operand(after)
         is_extra = is_extra and token.type is not TokenType.END
         return _syntax_fault(
-            token, f"{'extraneous' if is_extra else 'mismatched'} input '{token.text}' expecting {wanted}"
+            token, f"{'extraneous' if is_extra else 'mismatched'} input '{token.text}' expecting {expected}"
         )
 
 

@@ -16,7 +16,7 @@ MAX_LENGTH = 100_000
 
 
 class TokenType(Enum):
-    """What a token is."""
+    """Type of a token."""
 
     IDENTIFIER = "identifier"
     LITERAL = "literal"
@@ -58,7 +58,7 @@ _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
 def tokenize(text: str) -> tuple[list[Token], list[Fault]]:
-    """All tokens, with an END at the end, and what between them is none.
+    """Return all tokens, with an END at the end, and the faults between them.
 
     Raises:
         CelSyntaxError: the text is too long.

@@ -18,7 +18,7 @@ class Type:
     of: tuple[Type, ...] = ()
     fields: Mapping[str, Type] | None = field(default=None, compare=False)
     schema: int = 0
-    """What tells objects apart."""
+    """Identity of an object type."""
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.of))})" if self.of else self.name
@@ -35,7 +35,7 @@ TYPE_NAMES = {
     "bool": "bool", "int": "int", "uint": "uint", "double": "double", "string": "string", "bytes": "bytes",
     "list": "list", "map": "map", "null_type": "null_type", "type": "type",
 }  # fmt: skip
-"""Names that stand for types, with what a value's type is called when rules are asked."""
+"""Names that stand for types, with the name of a value's type when rules are evaluated."""
 
 
 def list_of(item: Type) -> Type:
@@ -79,7 +79,7 @@ def _object(schema: Mapping[str, Any]) -> Type | None:
     properties = schema.get("properties") or {}
     if not properties and schema.get("x-kubernetes-preserve-unknown-fields") and not _is_resource(schema):
         return None
-    fields = {name: found for name, sub in properties.items() if (found := declared(sub)) is not None}
+    fields = {name: field_type for name, sub in properties.items() if (field_type := declared(sub)) is not None}
     if _is_resource(schema):
         fields |= RESOURCE
     return Type("object", fields=fields, schema=id(schema))
@@ -89,12 +89,12 @@ def _is_resource(schema: Mapping[str, Any]) -> bool:
     return bool(schema.get("x-kubernetes-embedded-resource"))
 
 
-def fits(one: Type, other: Type) -> bool:
-    """Whether a value of one type may stand where the other is wanted, as far as can be said."""
-    if "dyn" in (one.name, other.name):
+def fits(actual: Type, expected: Type) -> bool:
+    """Return whether a value of one type may stand in place of the other, as far as types can decide."""
+    if "dyn" in (actual.name, expected.name):
         return True
-    if one.name != other.name or len(one.of) != len(other.of):
+    if actual.name != expected.name or len(actual.of) != len(expected.of):
         return False
-    if one.name == "object":
-        return one.schema == other.schema
-    return all(fits(a, b) for a, b in zip(one.of, other.of, strict=True))
+    if actual.name == "object":
+        return actual.schema == expected.schema
+    return all(fits(a, b) for a, b in zip(actual.of, expected.of, strict=True))

@@ -47,10 +47,10 @@ def single_address(packet: Packet, code: int) -> IPv4Address | None:
 
 
 def requested_address(packet: Packet) -> IPv4Address | None:
-    """What the client asks for (option 50)."""
+    """Address that the client requests (option 50)."""
     return single_address(packet, Option.REQUESTED_ADDRESS)
 
 
 def server_identifier(packet: Packet) -> IPv4Address | None:
-    """Which server a request is for, or who replied (option 54)."""
+    """Server that a request is for, or that replied (option 54)."""
     return single_address(packet, Option.SERVER_IDENTIFIER)

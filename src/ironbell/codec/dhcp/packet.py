@@ -43,7 +43,7 @@ def address_of(value: int | bytes) -> IPv4Address:
 
 
 class Packet(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A message. `chaddr` holds exactly as many bytes as the header's hlen said."""
+    """A message. `chaddr` holds exactly as many bytes as the header's hlen states."""
 
     op: int
     xid: int
@@ -72,7 +72,7 @@ class Packet(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return value[0] if len(value) == 1 else 0
 
     @property
-    def wants_broadcast(self) -> bool:
+    def needs_broadcast(self) -> bool:
         return bool(self.flags & BROADCAST_FLAG)
 
 

@@ -1,4 +1,4 @@
-"""What PXE and UEFI HTTP boot clients say and hear: options 43, 93, 94 and 97.
+"""Options of PXE and UEFI HTTP boot clients: 43, 93, 94 and 97.
 
 Source: RFC 4578; PXE specification 2.1, section 2.2; reference of this project for option 43.
 """
@@ -38,7 +38,7 @@ def architectures(packet: Packet) -> tuple[int, ...]:
 
 
 def has_usable_machine_identifier(packet: Packet) -> bool:
-    """Whether option 97 is absent, empty, or a UUID of type 0 (RFC 4578, section 2.3)."""
+    """Return whether option 97 is absent, empty, or a UUID of type 0 (RFC 4578, section 2.3)."""
     value = packet.options.get(Option.MACHINE_IDENTIFIER)
     return not value or (len(value) == _MACHINE_IDENTIFIER_SIZE and value[0] == 0)
 

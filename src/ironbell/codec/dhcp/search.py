@@ -27,7 +27,7 @@ def search_bytes(domains: Iterable[str]) -> bytes:
         for label in domain.rstrip(".").split("."):
             raw = label.encode("ascii", "replace")
             if not 1 <= len(raw) <= _MAX_LABEL or not label.isascii():
-                raise EncodeError(f"option {int(Option.DOMAIN_SEARCH)}", f"{domain!r} is no domain name")
+                raise EncodeError(f"option {int(Option.DOMAIN_SEARCH)}", f"{domain!r} is not a domain name")
             name.append(len(raw))
             name += raw
         name.append(0)
@@ -70,7 +70,7 @@ def _read_name(value: bytes, start: int) -> tuple[str, int]:
             position = target
             size += 1
         elif length > _MAX_LABEL:
-            raise OptionError(Option.DOMAIN_SEARCH, f"byte {position} is no label")
+            raise OptionError(Option.DOMAIN_SEARCH, f"byte {position} is not a label")
         else:
             label = value[position + 1 : position + 1 + length]
             labels.append(label.decode("ascii", "backslashreplace"))

@@ -64,7 +64,7 @@ def _text(value: bytes) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    """Names as they are; what no name has, such as control characters, is written out.
+    """Return the name; characters that no name has, such as control characters, are escaped.
 
     Not all of them where they are many: two bytes in a packet can stand for a name of 255.
     """

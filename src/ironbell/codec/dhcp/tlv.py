@@ -82,7 +82,7 @@ def parse_suboptions(option: int, value: bytes) -> dict[int, bytes]:
     Raises:
         OptionError: a sub-option runs over the end.
     """
-    found: dict[int, bytes] = {}
+    options: dict[int, bytes] = {}
     position, size = 0, len(value)
     while position < size:
         code = value[position]
@@ -96,8 +96,8 @@ def parse_suboptions(option: int, value: bytes) -> dict[int, bytes]:
         if value_at > size or value_at + value[value_at - 1] > size:
             raise OptionError(option, f"sub-option {code} runs over the end")
         position = value_at + value[value_at - 1]
-        found[code] = value[value_at:position]
-    return found
+        options[code] = value[value_at:position]
+    return options
 
 
 def write_suboptions(option: int, suboptions: Mapping[int, bytes]) -> bytes:

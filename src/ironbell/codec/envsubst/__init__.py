@@ -1,7 +1,7 @@
 """Templates with `${VAR}` and a shell's operators, as clusterctl reads cluster templates.
 
-Everything in a file counts, comments too. A name may have spaces around it (`${ NAME }`); `$$` stands for one dollar.
-What a default (`${A:=${B}}`) refers to need not be set: it is empty then.
+Variables are replaced everywhere, in comments too. A name may have spaces around it (`${ NAME }`); `$$` stands for one
+dollar. What a default (`${A:=${B}}`) refers to need not be set: it is empty then.
 
 Source: drone/envsubst: parse/parse.go, template.go; kubernetes-sigs/cluster-api:
 cmd/clusterctl/client/yamlprocessor/simple_processor.go.
@@ -62,17 +62,17 @@ def substitute(text: str, values: Mapping[str, str]) -> str:
 
 
 def _parsed(text: str) -> tuple[Node, ...]:
-    return parse(_SPACED.sub(lambda found: f"${{{found[1]}}}", text))
+    return parse(_SPACED.sub(lambda match: f"${{{match[1]}}}", text))
 
 
 def _defaults(nodes: tuple[Node, ...]) -> dict[str, str | None]:
-    """A variable's first appearance tells its default; an empty one is none, and any operand counts as one."""
-    found: dict[str, str | None] = {}
+    """Return variables with their defaults, from their first appearance; None stands for an empty default."""
+    defaults: dict[str, str | None] = {}
     for node in nodes:
-        if isinstance(node, Variable) and node.name not in found:
+        if isinstance(node, Variable) and node.name not in defaults:
             parts = (operand if isinstance(operand, str) else f"${{{operand.name}}}" for operand in node.operands)
-            found[node.name] = "".join(parts) or None
-    return found
+            defaults[node.name] = "".join(parts) or None
+    return defaults
 
 
 def _rendered(node: Node, values: Mapping[str, str]) -> str:

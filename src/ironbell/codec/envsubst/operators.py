@@ -1,4 +1,4 @@
-"""What the operators of `${...}` do with a value. Lengths and offsets count bytes, patterns whole characters.
+"""Operators of `${...}` on a value. Lengths and offsets are in bytes, patterns match whole characters.
 
 Source: drone/envsubst: funcs.go, path/match.go.
 """
@@ -22,7 +22,7 @@ def _length(value: str) -> str:
 
 
 def _substring(value: str, operands: Sequence[str]) -> str:
-    """From an offset, which counts from the end where it is negative; the whole value where a number is none."""
+    """Return the value from an offset, which is from the end if negative; the whole value if a number is invalid."""
     numbers = [number for operand in operands if (number := _number(operand)) is not None]
     if len(numbers) != len(operands):
         return value
@@ -33,7 +33,7 @@ def _substring(value: str, operands: Sequence[str]) -> str:
 
 
 def _number(text: str) -> int | None:
-    """With or without sign; None for what is none, or fits into no 64 bits, as in Go."""
+    """Parse a number with or without sign; None if the text is not a number or exceeds 64 bits, as in Go."""
     number = decimal(text.removeprefix("-").removeprefix("+") if text[:2] not in ("-+", "+-") else text)
     return number if number is None or not text.startswith("-") else -number
 
@@ -58,10 +58,10 @@ def _replace(count: int) -> Callable[[str, Sequence[str]], str]:
 
 
 def _cut_prefix(value: str, pattern: str, *, longest: bool) -> str:
-    """Without the shortest or longest of its beginnings that the pattern describes in whole."""
+    """Remove the shortest or longest prefix that the pattern matches in whole."""
     matcher = glob(pattern)
-    found = list(_first_of(matcher.lengths(value), all_=longest)) if matcher is not None else []
-    return value[found[-1] :] if found else value
+    lengths = list(_first_of(matcher.lengths(value), all_=longest)) if matcher is not None else []
+    return value[lengths[-1] :] if lengths else value
 
 
 def _first_of(lengths: Iterator[int], *, all_: bool) -> Iterator[int]:
@@ -76,7 +76,7 @@ def _reverse(text: str) -> str:
     return text[::-1]
 
 
-def _first(change: Callable[[str], str]) -> Callable[[str, Sequence[str]], str]:
+def _on_first_character(change: Callable[[str], str]) -> Callable[[str, Sequence[str]], str]:
     return lambda value, operands: change(value[:1]) + value[1:]
 
 
@@ -90,9 +90,9 @@ def _hash(value: str, operands: Sequence[str]) -> str:
 
 
 OPERATORS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
-    ",": _first(str.lower),
+    ",": _on_first_character(str.lower),
     ",,": lambda value, operands: value.lower(),
-    "^": _first(str.upper),
+    "^": _on_first_character(str.upper),
     "^^": lambda value, operands: value.upper(),
     "#": _hash,
     "##": _cut(longest=True),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class _One:
+class _Single:
     """One character out of ranges, or out of all others."""
 
     ranges: tuple[tuple[str, str], ...] = ()
@@ -27,7 +27,7 @@ class _One:
 class Glob:
     """A pattern; None stands for any number of characters."""
 
-    parts: tuple[_One | None, ...]
+    parts: tuple[_Single | None, ...]
 
     def lengths(self, text: str) -> Iterator[int]:
         """The lengths, from 1 on, of the beginnings of a text that the pattern describes in whole, ascending."""
@@ -59,13 +59,13 @@ class Glob:
         return reached
 
 
-_NOTHING = _One((), is_negated=False)
-_ANY = _One()
+_NOTHING = _Single((), is_negated=False)
+_ANY = _Single()
 
 
 def glob(pattern: str) -> Glob | None:
     """The pattern; None where it is malformed."""
-    parts: list[_One | None] = []
+    parts: list[_Single | None] = []
     at = 0
     while at < len(pattern):
         char = pattern[at]
@@ -76,10 +76,10 @@ def glob(pattern: str) -> Glob | None:
         elif char == "?":
             parts.append(_ANY)
         elif char == "[":
-            found = _class(pattern, at)
-            if found is None:
+            character_class = _class(pattern, at)
+            if character_class is None:
                 return None
-            part, at = found
+            part, at = character_class
             parts.append(part)
         elif char == "\\":
             if at == len(pattern):
@@ -91,11 +91,11 @@ def glob(pattern: str) -> Glob | None:
     return Glob(tuple(parts))
 
 
-def _literal(char: str) -> _One:
-    return _One(((char, char),), is_negated=False)
+def _literal(char: str) -> _Single:
+    return _Single(((char, char),), is_negated=False)
 
 
-def _class(pattern: str, at: int) -> tuple[_One, int] | None:
+def _class(pattern: str, at: int) -> tuple[_Single, int] | None:
     """The class of characters that begins here, and where it ends."""
     negated = pattern.startswith("^", at)
     at += negated
@@ -112,7 +112,7 @@ def _class(pattern: str, at: int) -> tuple[_One, int] | None:
                 return None
             last, at = high
         ranges.append((char, last))
-    return _One(tuple(ranges), is_negated=negated), at + 1
+    return _Single(tuple(ranges), is_negated=negated), at + 1
 
 
 def _member(pattern: str, at: int) -> tuple[str, int] | None:

@@ -123,7 +123,7 @@ class _Parser:
 
     def _words(self, accept: Callable[[str], bool], *, escapes: str = "") -> str:
         """Text up to a variable or what is not accepted."""
-        found: list[str] = []
+        parts: list[str] = []
         while char := self._peek():
             follows = self._peek(1)
             if char == "$" and follows == "{":
@@ -131,9 +131,9 @@ class _Parser:
             escaped = char in escapes and follows != "" and follows in ("$" if char == "$" else "/\\")
             if not escaped and not accept(char):
                 break
-            found.append(follows if escaped else char)
+            parts.append(follows if escaped else char)
             self._at += 2 if escaped else 1
-        return "".join(found)
+        return "".join(parts)
 
     def _name(self, start: int) -> str:
         first = self._at

@@ -115,11 +115,11 @@ def _printf(text: str, *values: Any) -> str:
 
 
 def _as_text(values: tuple[Any, ...]) -> str:
-    """The one string, or all operands as Print shows them, pointers followed and nothing said for no value."""
+    """Return the only string, or all operands as Print formats them, with pointers followed; empty without a value."""
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
-    shown = (dereference(value) for value in values)
-    return sprint(tuple("<no value>" if value is None else value for value in shown))
+    reference_fields = (dereference(value) for value in values)
+    return sprint(tuple("<no value>" if value is None else value for value in reference_fields))
 
 
 _HTML = {"\0": "\ufffd", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -204,14 +204,14 @@ def _netmask_to_prefix_length(netmask: str) -> str:
             raise CallError("netmask must be IPv4")
         address = mapped
     bits = f"{int(address):032b}"
-    ones = len(bits.rstrip("0"))
-    return str(ones) if "0" not in bits[:ones] else "0"
+    digits = len(bits.rstrip("0"))
+    return str(digits) if "0" not in bits[:digits] else "0"
 
 
 @_add("toYaml", P.ANY)
 def _to_yaml(value: Any) -> str:
     try:
-        # By way of JSON text read as YAML, as upstream does: that decides what is an integer and what cannot be said.
+        # By way of JSON text read as YAML, as upstream does: that decides what is an integer and what has no form.
         text = goyaml.dump(goyaml.load(encode(gojson.marshal(value))), go_exact=True)
     except goyaml.YamlError as error:
         raise CallError(error.problem) from None

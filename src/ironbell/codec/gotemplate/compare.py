@@ -64,10 +64,10 @@ def equal(left: Any, right: Any) -> bool:
         raise CallError(f"non-comparable types {type_name(left)} and {type_name(right)}")
     if _is_nil(left) or _is_nil(right):
         return _is_nil(left) == _is_nil(right)
-    return _same(left, right)
+    return _equal(left, right)
 
 
-def _same(left: Any, right: Any) -> bool:
+def _equal(left: Any, right: Any) -> bool:
     match right:
         case list() | dict():
             raise CallError(f"non-comparable type {type_name(right)}")
@@ -88,7 +88,7 @@ def _same_field(left: Any, right: Any) -> bool:
     if isinstance(left, Pointer) and isinstance(right, Pointer):
         return left.target is right.target
     if isinstance(left, Struct):
-        return _same(left, right)
+        return _equal(left, right)
     return bool(left == right)
 
 

@@ -1,4 +1,4 @@
-"""How rendering fails.
+"""Errors of rendering.
 
 A message names types, fields and places, never values of the data: it ends up in conditions and events, and the data
 may hold secrets.
@@ -33,11 +33,11 @@ class LimitError(TemplateError):
 
 
 class CallError(Exception):
-    """A function refuses its arguments, or exceeds a bound; the evaluator adds the place."""
+    """A function rejects its arguments, or exceeds a bound; the evaluator adds the place."""
 
 
 class SyntaxFault(Exception):  # noqa: N818 - internal, turned into TemplateError
-    """The text is no template; `line` counts from 1."""
+    """The text is not a template; `line` counts from 1."""
 
     def __init__(self, problem: str, line: int) -> None:
         super().__init__(problem)

@@ -32,7 +32,7 @@ _MISSING: Final = _NoFinal.MISSING
 
 
 class Fault(Exception):  # noqa: N818 - internal, turned into TemplateError
-    """What went wrong, and where in the text; `is_limit` if the template took more than it may."""
+    """Cause of a failure, and its place in the text; `is_limit` if the template exceeded a limit."""
 
     def __init__(self, problem: str, pos: int, *, is_limit: bool = False) -> None:
         super().__init__(problem)
@@ -265,13 +265,13 @@ class Evaluator:
             return None
         if receiver is None or receiver is NIL:
             raise CallError(missing_in_nil(receiver, name))
-        found = field_of(receiver, name, missing_is_error=self._missing_is_error)
-        if isinstance(found, Function):
-            return self._call(found, args, final, dot)
+        value = field_of(receiver, name, missing_is_error=self._missing_is_error)
+        if isinstance(value, Function):
+            return self._call(value, args, final, dot)
         if args or final is not _MISSING:
             self._pos = pos
-            raise CallError(f"{name} has arguments but is no function")
-        return found
+            raise CallError(f"{name} has arguments but is not a function")
+        return value
 
     def _function(self, node: n.Identifier, args: list[n.Arg], final: Any, dot: Any) -> Any:
         return self._call(self._functions[node.name], args, final, dot)
@@ -281,8 +281,8 @@ class Evaluator:
         count = len(args) + (final is not _MISSING)
         fixed = len(function.params)
         if count < fixed or (count > fixed and function.rest is None):
-            wanted = f"at least {fixed}" if function.rest is not None else str(fixed)
-            raise CallError(f"wrong number of args for {name}: want {wanted} got {count}")
+            expected = f"at least {fixed}" if function.rest is not None else str(fixed)
+            raise CallError(f"wrong number of args for {name}: want {expected} got {count}")
         params = [*function.params, *[function.rest or P.ANY] * (count - fixed)]
         if name in ("and", "or") and function.call is _lazy:
             return self._and_or(name, args, final, dot)
@@ -341,7 +341,7 @@ class Evaluator:
 
 
 def _weight(value: Any) -> int:
-    """What handling a value costs, in steps."""
+    """Return the cost of handling a value, in steps."""
     if isinstance(value, str):
         return len(value) >> 3
     return len(value) >> 3 if isinstance(value, list | dict) else 0

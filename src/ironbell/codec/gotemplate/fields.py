@@ -1,4 +1,4 @@
-"""What `.name` means on each kind of value.
+"""Meaning of `.name` on each kind of value.
 
 Source: golang/go: src/text/template/exec.go (evalField).
 """

@@ -1,6 +1,6 @@
 """Functions with Go signatures.
 
-What an argument may be depends on the parameter's Go type: an int64 is no int, a []string no []interface {}. The
+The parameter's Go type decides which arguments it takes: an int64 is not an int, nor a []string a []interface {}. The
 evaluator asks `assign` for values and `constant` for literals, as text/template does.
 
 Source: golang/go: src/text/template/exec.go (validateType, evalArg).
@@ -90,7 +90,7 @@ class Library(Mapping[str, Function]):
 
 
 def accepts(param: P, value: Any) -> bool:
-    """Whether a value's type is the parameter's."""
+    """Return whether a value's type is the parameter's."""
     match param:
         case P.ANY | P.VALUE:
             return True
@@ -179,7 +179,7 @@ _LITERALS: Final = {n.Bool: "boolean", n.Str: "string", n.Num: "number"}
 def ideal(node: n.Num) -> int | float:
     """An untyped numeric constant: a float64 if it is written like one, else an int."""
     literal = node.number
-    if literal.looks_float and literal.as_float is not None:
+    if literal.is_float_like and literal.as_float is not None:
         return literal.as_float
     if literal.as_int is not None:
         return literal.as_int

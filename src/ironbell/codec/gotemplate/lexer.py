@@ -63,7 +63,7 @@ KEYWORDS = frozenset(
 
 
 def is_word(char: str) -> bool:
-    """What names are made of: letters, decimal digits, underscores."""
+    """Return whether a character may be part of a name: letters, decimal digits, underscores."""
     return char == "_" or char.isalpha() or char.isdecimal()
 
 
@@ -71,7 +71,7 @@ def tokens(text: str) -> Iterator[Token]:
     """All tokens of a template, EOF last.
 
     Raises:
-        SyntaxFault: while iterating, where the text is no template.
+        SyntaxFault: while iterating, where the text is not a template.
     """
     return _Lexer(text).run()
 

@@ -12,12 +12,12 @@ OUTPUT_BYTES = 262_144
 STEPS = 1_000_000
 """Evaluated nodes, and the work of functions; see `meter`."""
 SECONDS = 8.0
-"""Of processor time."""
+"""Limit of processor time."""
 BRIEF_STEPS, BRIEF_SECONDS = 40_000, 0.25
 """For templates that are rendered where other work waits for them, such as names and patches: plenty for what these do,
 and no key and no password hash."""
 KEY_BYTES, KEY_BITS = 16_384, 8_192
-"""Of a private key or certificate that a template brings along: what is done with larger ones takes minutes."""
+"""Limit for a private key or certificate in a template: operations on larger ones take minutes."""
 ITEMS = 100_000
 """Elements of one list or map."""
 TEXT_CHARS = 4 << 20
@@ -27,12 +27,12 @@ DEPTH = 60
 
 
 def check_items(count: int) -> None:
-    """Refuse a list of more than ITEMS elements before it is made."""
+    """Reject a list of more than ITEMS elements before it is created."""
     if count > ITEMS:
         raise CallError(f"more than {ITEMS} elements")
 
 
 def check_chars(count: int) -> None:
-    """Refuse a string of more than TEXT_CHARS characters before it is made."""
+    """Reject a string of more than TEXT_CHARS characters before it is created."""
     if count > TEXT_CHARS:
         raise CallError(f"a text of more than {TEXT_CHARS} characters")

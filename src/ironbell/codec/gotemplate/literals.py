@@ -87,8 +87,8 @@ class Number:
     as_float: float | None
 
     @property
-    def looks_float(self) -> bool:
-        """Whether an untyped place takes it as a float64."""
+    def is_float_like(self) -> bool:
+        """Return whether an untyped place takes it as a float64."""
         is_hex_int = self.text[:2].lower() == "0x" and len(self.text) > 2 and not re.search("[pP]", self.text)
         return (
             self.as_float is not None
@@ -102,7 +102,7 @@ def number(text: str) -> Number:
     """A number or character literal's value.
 
     Raises:
-        ValueError: it is none, or an integer beyond 64 bits.
+        ValueError: the text is not a number, or is an integer beyond 64 bits.
     """
     if text[0] == "'":
         code = unquote_char(text)
@@ -131,7 +131,7 @@ def _integer(text: str, match: re.Match[str]) -> Number:
 
 
 def parse_float(text: str) -> float | None:
-    """Go's ParseFloat on digits, with underscores as in literals; None when it is no float or too large."""
+    """Go's ParseFloat on digits, with underscores as in literals; None if the text is not a float or too large."""
     if _HEX_FLOAT.fullmatch(text):
         try:
             return float.fromhex(text.replace("_", ""))

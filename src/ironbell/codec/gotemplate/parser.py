@@ -32,7 +32,7 @@ def parse(text: str, *, name: str, functions: Container[str]) -> Parsed:
     """A template's trees.
 
     Raises:
-        SyntaxFault: the text is no template, or names a function or variable that does not exist.
+        SyntaxFault: the text is not a template, or names a function or variable that does not exist.
     """
     parser = _Parser(text, name, functions)
     body = parser.top_level()
@@ -85,8 +85,8 @@ class _Parser:
         raise SyntaxFault(problem, self._last.line)
 
     def _unexpected(self, token: Token, context: str) -> NoReturn:
-        shown = "EOF" if token.kind is T.EOF else f'"{token.text[:20]}"'
-        raise SyntaxFault(f"unexpected {shown} in {context}", token.line)
+        reference_fields = "EOF" if token.kind is T.EOF else f'"{token.text[:20]}"'
+        raise SyntaxFault(f"unexpected {reference_fields} in {context}", token.line)
 
     def _expect(self, kind: T, context: str) -> Token:
         token = self._next_word()

@@ -25,7 +25,7 @@ from ironbell.codec.gotemplate.meter import charge
 
 
 class _Nil:
-    """The nil inside an interface-typed place: unlike None, it has a type, so it is no valid nil map or list."""
+    """The nil inside an interface-typed place: unlike None, it has a type, so it is not a valid nil map or list."""
 
     __slots__ = ()
 
@@ -128,7 +128,7 @@ class Opaque(ABC):
     @property
     @abstractmethod
     def methods(self) -> dict[str, Any]:
-        """By name: callables without arguments, or `Function`s."""
+        """Methods by name: callables without arguments, or `Function`s."""
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -150,7 +150,7 @@ def elements(value: list[Any]) -> list[Any]:
 
 
 def type_name(value: Any) -> str:
-    """What %T prints."""
+    """Return the text that %T prints."""
     match value:
         case None | _Nil():
             return "<nil>"
@@ -180,7 +180,7 @@ def type_name(value: Any) -> str:
 
 
 def kind_name(value: Any) -> str:
-    """What reflect's Kind prints."""
+    """Return the text that reflect's Kind prints."""
     match value:
         case None | _Nil():
             return "invalid"
@@ -198,12 +198,12 @@ def kind_name(value: Any) -> str:
 
 
 def is_int(value: Any) -> bool:
-    """Whether the value is of a signed integer kind."""
+    """Return whether the value is of a signed integer kind."""
     return type(value) is int or type(value) is Int64
 
 
 def is_uint(value: Any) -> bool:
-    """Whether the value is of an unsigned integer kind."""
+    """Return whether the value is of an unsigned integer kind."""
     return type(value) is Uint8 or type(value) is Uint64
 
 
@@ -225,7 +225,7 @@ def is_empty(value: Any) -> bool:
 
 
 def dereference(value: Any) -> Any:
-    """Follow pointers; a nil pointer is given back as it is."""
+    """Follow pointers; a nil pointer is returned unchanged."""
     while isinstance(value, Pointer) and value.target is not None:
         value = value.target
     return value

@@ -1,6 +1,6 @@
 """Text to nodes: libyaml's events composed within limits, without any opinion on what scalars mean.
 
-PyYAML's own composer refuses an anchor that is defined twice, which go-yaml accepts, and cannot be bounded.
+PyYAML's own composer rejects an anchor that is defined twice, which go-yaml accepts, and cannot be bounded.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def plain_form(digits: str, exponent: int) -> str:
 
 
 def format_float(value: float, *, bits: int = 64, inf: str = ".inf", nan: str = ".nan") -> str:
-    """Go's `FormatFloat(value, 'g', -1, bits)`; infinities and NaN in YAML's words unless told otherwise."""
+    """Go's `FormatFloat(value, 'g', -1, bits)`; infinities and NaN as in YAML, unless the caller gives others."""
     if math.isnan(value):
         return nan
     sign = "-" if math.copysign(1.0, value) < 0 else ""

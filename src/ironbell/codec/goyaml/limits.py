@@ -1,4 +1,4 @@
-"""What a YAML text may cost: a few lines with aliases otherwise grow to gigabytes."""
+"""Limits of a YAML text: a few lines with aliases otherwise grow to gigabytes."""
 
 from __future__ import annotations
 

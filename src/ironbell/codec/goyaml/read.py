@@ -54,7 +54,7 @@ def load_all(text: str | bytes, *, strict: bool = False, limits: Limits = DEFAUL
 
 
 def load_with_duplicates(text: str | bytes, *, limits: Limits = DEFAULT_LIMITS) -> tuple[Any, list[tuple[int, str]]]:
-    """As `load`, and the keys that a mapping has already, each with its line, in the order of the text.
+    """Load like `load`; also return the duplicate keys of mappings, each with its line, in the order of the text.
 
     Raises:
         YamlError: no YAML, no JSON form, or beyond the limits.
@@ -147,13 +147,13 @@ def _tagged(text: str, tag: str, line: int) -> str | bool | int | float | None:
     types = _TYPES.get(tag)
     if types is None:
         if tag == TAG_PREFIX + "timestamp":
-            raise YamlError("the value is no timestamp, as its tag says", line=line)
+            raise YamlError("the value is not a timestamp, as its tag says", line=line)
         return text
     value = resolve(text)
     if types == (float,) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, types) or (isinstance(value, bool) and types == (int,)):
-        raise YamlError(f"the value is no {tag.removeprefix(TAG_PREFIX)}, as its tag says", line=line)
+        raise YamlError(f"the value is not a {tag.removeprefix(TAG_PREFIX)}, as its tag says", line=line)
     return value
 
 

@@ -1,4 +1,4 @@
-"""What a plain scalar means: go-yaml v2's table, and where yaml.v3 departs from it.
+"""Types of plain scalars: go-yaml v2's table, and where yaml.v3 departs from it.
 
 Source: yaml/go-yaml (branch v2): resolve.go; (branch v3): resolve.go.
 """
@@ -84,13 +84,13 @@ def integer(text: str) -> int | None:
 
 
 def _float(text: str) -> float | str:
-    """Go refuses what does not fit a float64, and the scalar then stays text."""
+    """Go rejects a number that does not fit a float64, and the scalar then stays text."""
     value = float(text)
     return text if math.isinf(value) else value
 
 
 def is_timestamp(text: str) -> bool:
-    """Whether go-yaml takes a plain scalar for a point in time."""
+    """Return whether go-yaml takes a plain scalar for a point in time."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return False

@@ -48,7 +48,7 @@ def load_source_scalars(text: str | bytes, *, limits: Limits = DEFAULT_LIMITS) -
     """The first document's tree; None for text without one.
 
     Raises:
-        YamlError: no YAML, a duplicate key, a key that is no scalar, or beyond the limits.
+        YamlError: invalid YAML, a duplicate key, a key that is not a scalar, or beyond the limits.
     """
     for root, composed in compose(text, limits):
         return _Reader(composed + limits.aliased_nodes).node(root)

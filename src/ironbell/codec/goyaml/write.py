@@ -104,7 +104,7 @@ def _style(text: str, *, go_exact: bool) -> str | None:
 
 
 def needs_quotes(text: str) -> bool:
-    """Whether go-yaml v2 would read the bare text as something other than this string."""
+    """Return whether go-yaml v2 would read the bare text as something other than this string."""
     if not isinstance(resolve(text), str):
         return True
     first = text[0]
@@ -135,7 +135,7 @@ def compare_keys(left: str, right: str) -> int:
 
 
 def _less(left: str, right: str, index: int) -> bool:
-    """Whether `left` sorts before `right`; `index` is where they first differ."""
+    """Return whether `left` sorts before `right`; `index` is where they first differ."""
     a, b = left[index], right[index]
     if a.isalpha() and b.isalpha():
         return a < b

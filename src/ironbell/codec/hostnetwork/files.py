@@ -24,7 +24,7 @@ class _Unit:
     def section(self, name: str, *pairs: tuple[str, str | Iterable[str]]) -> None:
         self.lines += ["", f"[{name}]"] if self.lines else [f"[{name}]"]
         for key, value in pairs:
-            self.lines += [f"{key}={one}" for one in ([value] if isinstance(value, str) else value) if one]
+            self.lines += [f"{key}={item}" for item in ([value] if isinstance(value, str) else value) if item]
 
     @property
     def text(self) -> str:
@@ -32,7 +32,7 @@ class _Unit:
 
 
 def networkd(network: Network) -> Mapping[str, str]:
-    """File name in `/etc/systemd/network` to contents. They sort before what else is there, so that they count."""
+    """File name in `/etc/systemd/network` to contents. They sort before other files there, and so take precedence."""
     files: dict[str, str] = {}
     for bond in network.bonds:
         unit = _Unit()
@@ -57,7 +57,7 @@ def _networkd_link(network: Network, link: Link) -> str:
         unit.section("Match", ("MACAddress", link.mac), ("Type", "!bond vlan"))
     else:
         unit.section("Match", ("Name", link.name))
-    unit.section("Link", ("RequiredForOnline", "yes" if any(not one.destination for one in link.routes) else "no"))
+    unit.section("Link", ("RequiredForOnline", "yes" if any(not route.destination for route in link.routes) else "no"))
     if link.bond:
         unit.section("Network", ("Bond", link.bond))
         return unit.text
@@ -125,21 +125,21 @@ def _leads_out(link: Link) -> bool:
 
 
 def _netplan_link(link: Link) -> dict[str, Any]:
-    found: dict[str, Any] = {"dhcp4": False, "dhcp6": False, "accept-ra": False}
+    document: dict[str, Any] = {"dhcp4": False, "dhcp6": False, "accept-ra": False}
     if link.addresses:
-        found["addresses"] = list(link.addresses)
+        document["addresses"] = list(link.addresses)
     if link.routes:
-        found["routes"] = [_netplan_route(route) for route in link.routes]
+        document["routes"] = [_netplan_route(route) for route in link.routes]
     if link.name_servers or link.search:
-        found["nameservers"] = {"addresses": list(link.name_servers), "search": list(link.search)}
-    return found
+        document["nameservers"] = {"addresses": list(link.name_servers), "search": list(link.search)}
+    return document
 
 
 def _netplan_route(route: Route) -> dict[str, Any]:
-    found: dict[str, Any] = {"to": route.destination or ("::/0" if ":" in route.gateway else "0.0.0.0/0")}
-    found["via"] = route.gateway
+    entry: dict[str, Any] = {"to": route.destination or ("::/0" if ":" in route.gateway else "0.0.0.0/0")}
+    entry["via"] = route.gateway
     if route.metric:
-        found["metric"] = route.metric
+        entry["metric"] = route.metric
     if route.on_link:
-        found["on-link"] = True
-    return found
+        entry["on-link"] = True
+    return entry

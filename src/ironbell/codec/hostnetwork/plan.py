@@ -53,7 +53,7 @@ class StaticRoute(msgspec.Struct, frozen=True):
 
 
 class Dhcp(msgspec.Struct, frozen=True):
-    """What the Hardware says of an interface."""
+    """Settings of an interface in the Hardware."""
 
     mac: str = ""
     ip: Ip | None = None
@@ -80,7 +80,7 @@ class BondRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where packets go; `destination` is empty for the default route."""
+    """Destination and gateway of packets; `destination` is empty for the default route."""
 
     gateway: str
     destination: str = ""
@@ -102,9 +102,9 @@ class Link:
     bond: str = ""
     """The bond that it is a member of."""
     mode: str = ""
-    """Of a bond."""
+    """Mode of a bond."""
     vlan: int = 0
-    """Of a VLAN."""
+    """Number of a VLAN."""
     over: str = ""
     """The link that a VLAN is on."""
 
@@ -125,7 +125,7 @@ class Network:
 
     @property
     def has_address(self) -> bool:
-        """Whether any link has a static address."""
+        """Return whether any link has a static address."""
         return any(link.addresses for link in self.links)
 
 
@@ -180,13 +180,13 @@ def plan(interfaces: Sequence[Interface], requests: Sequence[BondRequest]) -> Ne
         changed = _with(links[carrier], entry, metric)
         metric += _METRIC if changed.routes != links[carrier].routes else 0
         links[carrier] = changed
-    found = list(links.values())
+    all_links = list(links.values())
     return Network(
-        cards=tuple(link for link in found if link.name in names.values()),
-        bonds=tuple(link for link in found if link.mode),
-        vlans=tuple(link for link in found if link.vlan),
-        name_servers=_each(server for link in found for server in link.name_servers),
-        search=_each(domain for link in found for domain in link.search),
+        cards=tuple(link for link in all_links if link.name in names.values()),
+        bonds=tuple(link for link in all_links if link.mode),
+        vlans=tuple(link for link in all_links if link.vlan),
+        name_servers=_distinct(server for link in all_links for server in link.name_servers),
+        search=_distinct(domain for link in all_links for domain in link.search),
     )
 
 
@@ -226,9 +226,9 @@ def _with(link: Link, entry: Dhcp, metric: int) -> Link:
     """The link with what an entry adds to it."""
     link = replace(
         link,
-        name_servers=_each((*link.name_servers, *(_address(one) for one in entry.name_servers))),
-        search=_each((*link.search, *((entry.domain_name,) if _is_domain(entry.domain_name) else ()))),
-        time_servers=_each((*link.time_servers, *(one for one in entry.time_servers if _is_domain(one)))),
+        name_servers=_distinct((*link.name_servers, *(_address(server) for server in entry.name_servers))),
+        search=_distinct((*link.search, *((entry.domain_name,) if _is_domain(entry.domain_name) else ()))),
+        time_servers=_distinct((*link.time_servers, *(server for server in entry.time_servers if _is_domain(server)))),
     )
     if entry.ip is None or not entry.ip.address:
         return link
@@ -239,7 +239,7 @@ def _with(link: Link, entry: Dhcp, metric: int) -> Link:
         destination = "" if default else _destination(route.destination_descriptor)
         routes.append(_route(destination, route.router, own, metric if default else 0))
     return replace(
-        link, addresses=_each((*link.addresses, str(own))), routes=tuple(dict.fromkeys((*link.routes, *routes)))
+        link, addresses=_distinct((*link.addresses, str(own))), routes=tuple(dict.fromkeys((*link.routes, *routes)))
     )
 
 
@@ -282,12 +282,16 @@ def _mac(text: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    return 0 < len(text) <= 15 and all(one.isascii() and (one.isalnum() or one in ".-_") for one in text)
+    return 0 < len(text) <= 15 and all(
+        character.isascii() and (character.isalnum() or character in ".-_") for character in text
+    )
 
 
 def _is_domain(text: str) -> bool:
-    return bool(text) and all(one.isascii() and (one.isalnum() or one in ".-_:") for one in text)
+    return bool(text) and all(
+        character.isascii() and (character.isalnum() or character in ".-_:") for character in text
+    )
 
 
-def _each(values: Iterable[str]) -> tuple[str, ...]:
+def _distinct(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))

@@ -1,6 +1,6 @@
 """One LLDP data unit: who is at the other end of the cable.
 
-Only what helps to find a cable is kept. Text is made printable and short, since it comes from whoever is plugged in.
+Only what helps to find a cable is kept. Text is shortened to printable characters, since any device may send it.
 
 Source: IEEE 802.1AB-2016 clauses 8.4, 8.5 and 9.2.7.7, annex D.2.1.
 """
@@ -21,7 +21,7 @@ MAX_TEXT: Final = 255
 _8021: Final = bytes.fromhex("0080c2")
 _PORT_VLAN: Final = 1
 _MAC_SUBTYPES: Final = (4, 3)
-"""Of a chassis id and of a port id."""
+"""Subtypes of a chassis id and of a port id that is a MAC address."""
 _ADDRESS_SUBTYPES: Final = (5, 4)
 _IPV4, _IPV6 = 1, 2
 """IANA address families."""
@@ -49,24 +49,24 @@ class LldpError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """What a neighbour says. Ids are text: a MAC or IP address where it is one."""
+    """Announcement of a neighbour. Ids are text: a MAC or IP address where it is one."""
 
     chassis_id: str
     port_id: str
     ttl_s: int = 120
-    """How long this holds; 0 takes back what was said."""
+    """Validity of the announcement; 0 withdraws it."""
     port_description: str = ""
     system_name: str = ""
     management_address: str = ""
     vlan_id: int = 0
-    """The port's untagged VLAN; 0 where it is not said."""
+    """The port's untagged VLAN; 0 if the neighbour does not announce it."""
 
 
 def decode(payload: bytes) -> Neighbour:
     """Read a data unit.
 
     Raises:
-        LldpError: it does not begin with chassis, port and time to live, or a part is longer than what is there.
+        LldpError: it does not begin with chassis, port and time to live, or a part is longer than the rest.
     """
     parts = list(_parts(payload))
     if [kind for kind, _ in parts[:3]] != [Tlv.CHASSIS_ID, Tlv.PORT_ID, Tlv.TTL]:
@@ -107,15 +107,15 @@ def encode(neighbour: Neighbour) -> bytes:
         parts.append((Tlv.SYSTEM_NAME, neighbour.system_name.encode()))
     if neighbour.management_address:
         address = ipaddress.ip_address(neighbour.management_address)
-        told = bytes([_IPV4 if address.version == 4 else _IPV6]) + address.packed
+        encoded = bytes([_IPV4 if address.version == 4 else _IPV6]) + address.packed
         # Interface numbering: by number (2), port 0; no object identifier.
-        parts.append((Tlv.MANAGEMENT_ADDRESS, bytes([len(told)]) + told + struct.pack("!BIB", 2, 0, 0)))
+        parts.append((Tlv.MANAGEMENT_ADDRESS, bytes([len(encoded)]) + encoded + struct.pack("!BIB", 2, 0, 0)))
     if neighbour.vlan_id:
         parts.append((Tlv.ORGANIZATION, _8021 + struct.pack("!BH", _PORT_VLAN, neighbour.vlan_id)))
-    return b"".join(_part(kind, value) for kind, value in [*parts, (Tlv.END, b"")])
+    return b"".join(_encoded_part(kind, value) for kind, value in [*parts, (Tlv.END, b"")])
 
 
-def _part(kind: Tlv, value: bytes) -> bytes:
+def _encoded_part(kind: Tlv, value: bytes) -> bytes:
     if len(value) > 511:
         raise LldpError(f"{kind.name} is {len(value)} bytes long; at most 511 fit")
     return struct.pack("!H", kind << 9 | len(value)) + value
@@ -131,14 +131,14 @@ def _parts(payload: bytes) -> Iterator[tuple[int, bytes]]:
         if kind == Tlv.END:
             return
         if offset + length > len(payload):
-            raise LldpError(f"part {kind} says {length} bytes, {len(payload) - offset} are there")
+            raise LldpError(f"part {kind} has a length of {length} bytes, but {len(payload) - offset} remain")
         yield kind, payload[offset : offset + length]
         offset += length
 
 
-def _id(value: bytes, what: str, place: int) -> str:
+def _id(value: bytes, name: str, place: int) -> str:
     if len(value) < 2:
-        raise LldpError(f"the {what} is empty")
+        raise LldpError(f"the {name} is empty")
     kind, rest = value[0], value[1:]
     if kind == _MAC_SUBTYPES[place] and len(rest) == 6:
         return rest.hex(":")
@@ -147,11 +147,11 @@ def _id(value: bytes, what: str, place: int) -> str:
     return _text(rest) or rest.hex()[:MAX_TEXT]
 
 
-def _id_bytes(text: str, what: str, place: int) -> bytes:
+def _id_bytes(text: str, name: str, place: int) -> bytes:
     if not text or len(text.encode()) > MAX_TEXT:
-        raise LldpError(f"the {what} has 1 to {MAX_TEXT} bytes")
+        raise LldpError(f"the {name} has 1 to {MAX_TEXT} bytes")
     octets = text.split(":")
-    if len(octets) == 6 and all(len(one) == 2 and set(one) <= set("0123456789abcdef") for one in octets):
+    if len(octets) == 6 and all(len(octet) == 2 and set(octet) <= set("0123456789abcdef") for octet in octets):
         return bytes([_MAC_SUBTYPES[place]]) + bytes.fromhex("".join(octets))
     return bytes([7]) + text.encode()
 

@@ -7,7 +7,7 @@ Source: RFC 1350, 2347, 2348, 2349, 7440.
 """
 
 from ironbell.codec.tftp.download import Download, DownloadError
-from ironbell.codec.tftp.engine import Content, Engine, Finished, Refused, Requested, Stray
+from ironbell.codec.tftp.engine import Content, Engine, Finished, Rejected, Requested, Stray
 from ironbell.codec.tftp.errors import TftpDecodeError
 from ironbell.codec.tftp.messages import ErrorCode, Opcode, Request, decode
 from ironbell.codec.tftp.options import Agreed, Limits
@@ -24,7 +24,7 @@ __all__ = [
     "Limits",
     "Opcode",
     "Outcome",
-    "Refused",
+    "Rejected",
     "Request",
     "Requested",
     "Retransmission",

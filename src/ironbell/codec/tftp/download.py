@@ -1,8 +1,8 @@
 """One file on its way from a server: the client's side, without a socket or a clock.
 
-The first answer's address is the server's for the whole transfer; messages from others are told so (RFC 1350,
+The first answer's address is the server's for the whole transfer; messages from others get an error (RFC 1350,
 section 4). Blocks that arrive out of order are dropped, and the last good one is acknowledged again, so that the
-server starts anew behind it (RFC 7440, section 4).
+server starts again behind it (RFC 7440, section 4).
 
 Source: RFC 1350, RFC 2347, RFC 7440.
 """
@@ -72,14 +72,14 @@ class Download(Generic[A]):
         self._outgoing: list[tuple[bytes, A]] = []
 
     @property
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         return self.content is not None or self.failure is not None
 
     def start(self, now: float) -> None:
         self._reply(self._request, now)
 
     def timeout(self) -> float | None:
-        return None if self.is_over else self._deadline
+        return None if self.is_finished else self._deadline
 
     def outgoing(self) -> list[tuple[bytes, A]]:
         """Datagrams to send; each is given out once."""
@@ -107,7 +107,7 @@ class Download(Generic[A]):
             message = decode(data)
         except TftpDecodeError:
             return
-        if isinstance(message, Error) and not self.is_over:
+        if isinstance(message, Error) and not self.is_finished:
             self.failure = DownloadError(message.message, code=message.code)
         elif isinstance(message, OptionAck):
             self._options_taken(message, peer, now)
@@ -118,9 +118,9 @@ class Download(Generic[A]):
     def _options_taken(self, message: OptionAck, peer: A, now: float) -> None:
         if self._block:
             return
-        agreed = accept(message.options, asked=self._options)
+        agreed = accept(message.options, requested=self._options)
         if agreed is None:
-            self._outgoing.append((error_bytes(ErrorCode.OPTION_REFUSED, "options were not asked for"), peer))
+            self._outgoing.append((error_bytes(ErrorCode.OPTION_REJECTED, "options were not asked for"), peer))
             self.failure = DownloadError("the server takes options that were not asked for")
             return
         self._server, self._to = peer, peer
@@ -129,7 +129,7 @@ class Download(Generic[A]):
         self._progress(now)
 
     def _data(self, message: Data, now: float) -> None:
-        if self.is_over or message.block != (self._block + 1) & 0xFFFF:
+        if self.is_finished or message.block != (self._block + 1) & 0xFFFF:
             # Once per gap is enough: the rest of the window is on its way anyway.
             if message.block == self._block & 0xFFFF or (self.agreed.window > 1 and not self._has_complained):
                 self._has_complained = True

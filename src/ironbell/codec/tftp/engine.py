@@ -1,7 +1,7 @@
 """A TFTP server for many clients, without a socket or a clock of its own.
 
 Life of a transfer: `receive` a request, `events` gives it out as `Requested`, the owner answers with `serve` or
-`refuse`, blocks go out through `outgoing`, the end comes as `Finished`. A request that comes again while its answer is
+`reject`, blocks go out through `outgoing`, the end comes as `Finished`. A request that comes again while its answer is
 being looked for, or before the client has acknowledged anything, is the same request; any other request from the same
 address and port replaces the transfer.
 
@@ -9,7 +9,7 @@ Slots are limited, in total and for each owner (a client's address). Where none 
 not been heard from gives way, then one that has long been silent: a stranger who asks in many names cannot keep others
 out.
 
-Files are binary, so mode netascii is refused, as writes are. Messages that belong to no transfer are counted and
+Files are binary, so mode netascii is rejected, as writes are. Messages that belong to no transfer are counted and
 otherwise ignored: late acknowledgements of finished transfers are the usual case, and answering them with errors would
 help nobody.
 
@@ -36,7 +36,7 @@ MODE: Final = "octet"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requested(Generic[A]):
-    """A client wants a file; answer with `serve` or `refuse`."""
+    """A client wants a file; answer with `serve` or `reject`."""
 
     peer: A
     request: Request
@@ -44,7 +44,7 @@ class Requested(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class Finished(Generic[A]):
-    """A transfer is over."""
+    """A transfer has ended, successfully or not."""
 
     peer: A
     filename: str
@@ -56,7 +56,7 @@ class Finished(Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(Generic[A]):
+class Rejected(Generic[A]):
     """A request was answered with an error."""
 
     peer: A
@@ -73,7 +73,7 @@ class Stray(Generic[A]):
     detail: str
 
 
-Event = Requested[A] | Finished[A] | Refused[A] | Stray[A]
+Event = Requested[A] | Finished[A] | Rejected[A] | Stray[A]
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Engine(Generic[A]):
     retransmission: Retransmission = field(default_factory=Retransmission)
     max_transfers: int = MAX_TRANSFERS
     share_of: Share[A] | None = None
-    """Whose slots a peer takes, and how many that owner may have; None: each peer has its own."""
+    """Owner of the slots that a peer uses, and how many that owner may have; None: each peer has its own."""
     _slots: Slots[A] = field(init=False)
     _waiting: dict[A, Requested[A]] = field(default_factory=dict)
     _running: dict[A, _Transfer] = field(default_factory=dict)
@@ -133,11 +133,11 @@ class Engine(Generic[A]):
             self._events.append(Stray(peer, f"{type(message).__name__} outside a transfer"))
 
     def timeout(self) -> float | None:
-        """When to call `on_timeout` next; never later than needed, sometimes earlier."""
+        """The next time to call `on_timeout`; never later than needed, sometimes earlier."""
         return self._deadlines[0][0] if self._deadlines else None
 
     def on_timeout(self, now: float) -> None:
-        """Retransmit what is due. Deadlines that have moved since they were noted are noted again."""
+        """Retransmit messages that are due. Deadlines that have moved since they were recorded are recorded again."""
         while self._deadlines and self._deadlines[0][0] <= now:
             _, _, peer, transfer = heapq.heappop(self._deadlines)
             if self._running.get(peer) is not transfer:
@@ -146,7 +146,7 @@ class Engine(Generic[A]):
                 self._send(transfer.sender.on_timeout(now), peer)
                 if self._finish_if_over(peer, transfer, now):
                     continue
-            self._note_deadline(peer, transfer)
+            self._record_deadline(peer, transfer)
 
     def outgoing(self) -> list[tuple[bytes, A]]:
         """Datagrams to send, in order; each is given out once."""
@@ -154,7 +154,7 @@ class Engine(Generic[A]):
         return taken
 
     def events(self) -> list[Event[A]]:
-        """What has happened; each event is given out once."""
+        """Return the events so far; each is returned once."""
         taken, self._events = self._events, []
         return taken
 
@@ -174,12 +174,12 @@ class Engine(Generic[A]):
         self._slots.take(peer)
         self._slots.unheard(peer)
         self._send(sender.start(now), peer)
-        self._note_deadline(peer, transfer)
+        self._record_deadline(peer, transfer)
 
-    def refuse(self, requested: Requested[A], code: ErrorCode, message: str) -> None:
+    def reject(self, requested: Requested[A], code: ErrorCode, message: str) -> None:
         """Answer a request with an error."""
         if self._take(requested):
-            self._refuse(requested.peer, requested.request.filename, code=code, message=message)
+            self._reject(requested.peer, requested.request.filename, code=code, message=message)
 
     def adopt(self, requested: Requested[A]) -> None:
         """Await the answer to a request that another engine has received (a server with a port per transfer)."""
@@ -210,16 +210,16 @@ class Engine(Generic[A]):
             self._finish_if_over(peer, transfer, now, detail="the client has asked for something else")
         if waiting is not None:
             self._take(waiting)
-        refusal = self._refusal(request, peer, now)
-        if refusal is not None:
-            self._refuse(peer, request.filename, code=refusal[0], message=refusal[1])
+        rejection = self._rejection(request, peer, now)
+        if rejection is not None:
+            self._reject(peer, request.filename, code=rejection[0], message=rejection[1])
             return
         requested = Requested(peer, request)
         self._waiting[peer] = requested
         self._slots.take(peer)
         self._events.append(requested)
 
-    def _refusal(self, request: Request, peer: A, now: float) -> tuple[ErrorCode, str] | None:
+    def _rejection(self, request: Request, peer: A, now: float) -> tuple[ErrorCode, str] | None:
         if request.opcode == Opcode.WRITE:
             return ErrorCode.ACCESS_VIOLATION, "writing is not allowed"
         if request.mode != MODE:
@@ -241,14 +241,14 @@ class Engine(Generic[A]):
         return True
 
     def _heard(self) -> Iterator[tuple[A, float]]:
-        """When each client was last heard from, of those that have been."""
+        """The last time that each client sent something, of those that have."""
         for peer, transfer in self._running.items():
             if transfer.sender.heard_at is not None:
                 yield peer, transfer.sender.heard_at
 
-    def _refuse(self, peer: A, filename: str, *, code: ErrorCode, message: str) -> None:
+    def _reject(self, peer: A, filename: str, *, code: ErrorCode, message: str) -> None:
         self._outgoing.append((error_bytes(code, message), peer))
-        self._events.append(Refused(peer, filename, code, message))
+        self._events.append(Rejected(peer, filename, code, message))
 
     def _send(self, datagrams: list[bytes], peer: A) -> None:
         for datagram in datagrams:
@@ -268,7 +268,7 @@ class Engine(Generic[A]):
         )  # fmt: skip
         return True
 
-    def _note_deadline(self, peer: A, transfer: _Transfer) -> None:
+    def _record_deadline(self, peer: A, transfer: _Transfer) -> None:
         # The counter keeps the heap from ever comparing peers.
         self._pushed += 1
         heapq.heappush(self._deadlines, (transfer.sender.deadline, self._pushed, peer, transfer))

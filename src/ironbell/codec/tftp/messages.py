@@ -35,7 +35,7 @@ class ErrorCode(IntEnum):
     UNKNOWN_TRANSFER = 5
     FILE_EXISTS = 6
     NO_SUCH_USER = 7
-    OPTION_REFUSED = 8
+    OPTION_REJECTED = 8
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
@@ -80,7 +80,7 @@ def decode(data: bytes) -> Message:
     """Read one message.
 
     Raises:
-        TftpDecodeError: the bytes are none.
+        TftpDecodeError: the bytes are not a message.
     """
     if len(data) < 4 or data[0] != 0:
         raise TftpDecodeError(f"{len(data)} bytes that begin with {data[:2].hex()} are no TFTP message")

@@ -1,4 +1,4 @@
-"""What client and server agree on before the first block.
+"""Negotiation of options between client and server before the first block.
 
 An option with a value that makes no sense is left out of the answer, which means "not taken"; the transfer goes on
 without it.
@@ -19,7 +19,7 @@ MAX_TIMEOUT_S = 255
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a server allows."""
+    """Limits of a server."""
 
     block_size: int = 1468
     """Fits an Ethernet frame of 1500 bytes with IPv4, UDP and TFTP headers, so that nothing is fragmented."""
@@ -28,7 +28,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """How a transfer runs."""
+    """Options of a transfer."""
 
     block_size: int = DEFAULT_BLOCK_SIZE
     window: int = 1
@@ -36,11 +36,11 @@ class Agreed:
     """None: the server's own."""
 
 
-def negotiate(asked: Mapping[str, str], *, size: int, limits: Limits) -> tuple[Agreed, dict[str, str]]:
-    """What is agreed, and the options to acknowledge (empty: none, so no OACK is sent)."""
+def negotiate(requested: Mapping[str, str], *, size: int, limits: Limits) -> tuple[Agreed, dict[str, str]]:
+    """Return the agreed options, and those to acknowledge (empty: none, so no OACK is sent)."""
     taken: dict[str, str] = {}
     block_size, window, timeout_s = DEFAULT_BLOCK_SIZE, 1, None
-    for name, text in asked.items():
+    for name, text in requested.items():
         value = _number(text)
         if value is None:
             continue
@@ -58,14 +58,14 @@ def negotiate(asked: Mapping[str, str], *, size: int, limits: Limits) -> tuple[A
     return Agreed(block_size, window, timeout_s), taken
 
 
-def accept(answer: Mapping[str, str], *, asked: Mapping[str, str]) -> Agreed | None:
+def accept(answer: Mapping[str, str], *, requested: Mapping[str, str]) -> Agreed | None:
     """The client's side: what an OACK means; None if it takes what was not asked or not allowed."""
     values = {name: _number(text) for name, text in answer.items()}
-    if not set(values) <= set(asked) or None in values.values():
+    if not set(values) <= set(requested) or None in values.values():
         return None
     agreed = Agreed(values.get("blksize") or DEFAULT_BLOCK_SIZE, values.get("windowsize") or 1, values.get("timeout"))
     for name in ("blksize", "windowsize"):
-        if name in values and not 0 < (values[name] or 0) <= int(asked[name]):
+        if name in values and not 0 < (values[name] or 0) <= int(requested[name]):
             return None
     return agreed
 

@@ -26,7 +26,7 @@ _WIRE = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class Retransmission:
-    """How long to wait for an acknowledgement; doubled at each try, unless the client asked for a fixed time."""
+    """Time to wait for an acknowledgement; doubled at each try, unless the client requested a fixed time."""
 
     first_s: float = 1.0
     longest_s: float = 8.0
@@ -47,7 +47,7 @@ class Retransmission:
 
 
 class Outcome(Enum):
-    """How a transfer stands."""
+    """State of a transfer."""
 
     RUNNING = "running"
     SENT = "sent"

@@ -1,7 +1,7 @@
-"""Who has how many of a server's slots for transfers, and who gives way where none is left.
+"""Use of a server's slots for transfers, and the transfer that gives way when none is left.
 
-An address costs a stranger nothing: whoever asks in many names takes many slots, but cannot acknowledge what is sent to
-them. So a transfer that has not been heard from is the first to give way, the oldest one before the others.
+An address costs a stranger nothing: requests in many names take many slots, but their sender cannot acknowledge blocks
+to them. So a transfer that has not been heard from is the first to give way, the oldest one before the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Share = Callable[[A], tuple[Hashable, int]]
 MAX_TRANSFERS: Final = 2048
 SILENT_S: Final = 10.0
 """How long a client that has been heard from must be silent before its transfer gives way."""
-_LOOK_S: Final = 1.0
+_CHECK_INTERVAL_S: Final = 1.0
 
 
 class _Owner(Generic[A]):
@@ -38,11 +38,11 @@ class Slots(Generic[A]):
         self._looked_at = float("-inf")
 
     def has_room(self, peer: A) -> bool:
-        """Whether the peer can have a slot."""
+        """Return whether the peer can have a slot."""
         return self._taken < self._total and not self.is_owner_full(peer)
 
     def is_owner_full(self, peer: A) -> bool:
-        """Whether the owner of the peer's slots has as many as it may."""
+        """Return whether the owner of the peer's slots has as many as it may."""
         name, share = self._owned_by(peer)
         owner = self._owners.get(name)
         return owner is not None and owner.taken >= share
@@ -83,11 +83,11 @@ class Slots(Generic[A]):
     def silent(self, now: float, heard: Iterable[tuple[A, float]]) -> A | None:
         """The peer that has been silent for longest, if for long enough. `heard` is when each was last heard from; it
         is read at most once a second, since it is long where this is needed."""
-        if now - self._looked_at < _LOOK_S:
+        if now - self._looked_at < _CHECK_INTERVAL_S:
             return None
         self._looked_at = now
-        found = min(heard, key=lambda one: one[1], default=None)
-        return found[0] if found is not None and now - found[1] >= SILENT_S else None
+        longest_silent = min(heard, key=lambda peer: peer[1], default=None)
+        return longest_silent[0] if longest_silent is not None and now - longest_silent[1] >= SILENT_S else None
 
     def _owned_by(self, peer: A) -> tuple[Hashable, int]:
         return self._share_of(peer) if self._share_of is not None else (peer, self._total)

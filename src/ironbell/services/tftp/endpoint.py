@@ -48,8 +48,8 @@ class Endpoint:
         self._flush()
         self._arm()
 
-    def refuse(self, requested: Requested[Peer], code: ErrorCode, message: str) -> None:
-        self.engine.refuse(requested, code, message)
+    def reject(self, requested: Requested[Peer], code: ErrorCode, message: str) -> None:
+        self.engine.reject(requested, code, message)
         self._flush()
 
     def _readable(self) -> None:

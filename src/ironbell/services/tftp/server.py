@@ -27,7 +27,7 @@ from ironbell.codec.tftp import (
     Finished,
     Limits,
     Outcome,
-    Refused,
+    Rejected,
     Requested,
     Retransmission,
     Stray,
@@ -126,7 +126,7 @@ class _Session:
                 self._group.create_task(self._answer(event), name=f"tftp {event.request.filename}")
             case Finished():
                 self._finished(event)
-            case Refused():
+            case Rejected():
                 REFUSED.labels(event.code.name.lower()).inc()
                 self._rejections.log(event.peer.address, "tftp refused", path=event.filename, message=event.message)
             case Stray():
@@ -139,19 +139,19 @@ class _Session:
             async with asyncio.timeout(self._settings.fetch_timeout_s):
                 content = await self._fetch(served_path(requested.request.filename), requested.peer.address)
         except NotServedError as error:
-            self._main.refuse(requested, ErrorCode.NOT_FOUND, error.message)
+            self._main.reject(requested, ErrorCode.NOT_FOUND, error.message)
         except PathRefusedError as error:
-            self._main.refuse(requested, ErrorCode.ACCESS_VIOLATION, error.message)
+            self._main.reject(requested, ErrorCode.ACCESS_VIOLATION, error.message)
         except IronbellError as error:
-            self._main.refuse(requested, ErrorCode.UNDEFINED, error.message)
+            self._main.reject(requested, ErrorCode.UNDEFINED, error.message)
         except Exception as error:  # noqa: BLE001 - task boundary
             values = {"path": requested.request.filename, "error": repr(error)}
             self._rejections.log(requested.peer.address, "tftp fetch failed", **values)
-            self._main.refuse(requested, ErrorCode.UNDEFINED, "the file cannot be read now")
+            self._main.reject(requested, ErrorCode.UNDEFINED, "the file cannot be read now")
         else:
             if content is None:
                 name = requested.request.filename[:_SHOWN]
-                self._main.refuse(requested, ErrorCode.NOT_FOUND, f"{name} does not exist")
+                self._main.reject(requested, ErrorCode.NOT_FOUND, f"{name} does not exist")
             elif self._settings.single_port:
                 self._main.serve(requested, content)
             else:
@@ -169,7 +169,7 @@ class _Session:
         try:
             sock = open_tftp_socket(socket.inet_ntoa(requested.peer.local), 0)
         except TftpSocketError as error:
-            self._main.refuse(requested, ErrorCode.UNDEFINED, error.message)
+            self._main.reject(requested, ErrorCode.UNDEFINED, error.message)
             return
         endpoint = Endpoint(sock, self._engine(), happened)
         try:

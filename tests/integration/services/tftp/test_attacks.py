@@ -71,7 +71,7 @@ async def downloaded(port: int, address: str = "127.9.9.9", name: str = "ipxe.ef
         sock.bind((address, 0))
         client = Download(name, ("127.0.0.1", port), options={"blksize": "1468", "tsize": "0"})
         client.start(loop.time())
-        while not client.is_over:
+        while not client.is_finished:
             for data, to in client.outgoing():
                 sock.sendto(data, to)
             try:

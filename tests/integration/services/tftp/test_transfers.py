@@ -66,7 +66,7 @@ async def download(
         sock.bind(("127.0.0.1", 0))
         client = Download(path, (host, port), options=options)
         client.start(loop.time())
-        while not client.is_over:
+        while not client.is_finished:
             for data, to in client.outgoing():
                 sock.sendto(data, to)
             try:

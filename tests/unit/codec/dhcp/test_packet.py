@@ -86,7 +86,7 @@ def test_reads_the_fixed_header() -> None:
     packet = decode(header(sname=b"server\0rest", file=b"boot\0rest") + COOKIE + b"\x35\x01\x01\xff")
     assert (packet.xid, packet.secs, packet.mac) == (0xCAFE, 7, "01:02:03:04:05:06")
     assert (packet.sname, packet.file) == (b"server", b"boot")
-    assert packet.wants_broadcast
+    assert packet.needs_broadcast
     assert packet.message_type == MessageType.DISCOVER
 
 

@@ -89,7 +89,7 @@ def test_a_damaged_unit_is_read_or_refused(neighbour, data):
         (encode(Neighbour("a", "b"))[:-2] + encode(Neighbour("a", "b")), "once"),
         (bytes.fromhex("0201040402076106020078"), "empty"),
         (bytes.fromhex("0202076104020761060100"), "two bytes"),
-        (bytes.fromhex("02ff0761"), "says 255 bytes"),
+        (bytes.fromhex("02ff0761"), "has a length of 255 bytes"),
     ],
 )
 def test_what_is_no_data_unit_is_refused_with_a_reason(payload, why):

@@ -16,7 +16,7 @@ from ironbell.codec.tftp import (
     Limits,
     Opcode,
     Outcome,
-    Refused,
+    Rejected,
     Request,
     Requested,
     Retransmission,
@@ -60,7 +60,7 @@ class Wire:
             moved = self._carry()
             if not moved:
                 deadlines = [at for at in (self.engine.timeout(), self.download.timeout()) if at is not None]
-                if not deadlines or (self.download.is_over and not len(self.engine)):
+                if not deadlines or (self.download.is_finished and not len(self.engine)):
                     return
                 self.now = max(self.now, min(deadlines))
                 self.engine.on_timeout(self.now)
@@ -232,7 +232,7 @@ def test_writes_are_refused() -> None:
     engine = engine_with(request_bytes(Request(Opcode.WRITE, "file", "octet", {})))
     assert sent(engine) == [Error(ErrorCode.ACCESS_VIOLATION, "writing is not allowed")]
     (event,) = engine.events()
-    assert isinstance(event, Refused)
+    assert isinstance(event, Rejected)
 
 
 def test_unknown_modes_are_refused() -> None:
@@ -361,14 +361,14 @@ def test_an_answer_to_a_request_that_was_replaced_is_dropped() -> None:
     engine, first = asked()
     engine.receive(rrq("other"), CLIENT, 0.1)
     engine.serve(first, b"x", 0.2)
-    engine.refuse(first, ErrorCode.NOT_FOUND, "no")
+    engine.reject(first, ErrorCode.NOT_FOUND, "no")
     assert engine.outgoing() == []
 
 
 def test_a_clients_error_ends_its_transfer() -> None:
     engine, requested = asked({"tsize": "0"})
     engine.serve(requested, b"x", 0.0)
-    engine.receive(error_bytes(ErrorCode.OPTION_REFUSED, "only asked for the size"), CLIENT, 0.1)
+    engine.receive(error_bytes(ErrorCode.OPTION_REJECTED, "only asked for the size"), CLIENT, 0.1)
     (event,) = engine.events()
     assert isinstance(event, Finished)
     assert (event.outcome, event.detail) == (Outcome.ABORTED, "client's error 8: only asked for the size")

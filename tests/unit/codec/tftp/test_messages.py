@@ -101,13 +101,13 @@ NEGOTIATIONS: list[tuple[dict[str, str], Agreed, dict[str, str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("asked", "agreed", "taken"), NEGOTIATIONS)
-def test_negotiation(asked: dict[str, str], agreed: Agreed, taken: dict[str, str]) -> None:
-    assert negotiate(asked, size=1000, limits=LIMITS) == (agreed, taken)
+@pytest.mark.parametrize(("requested", "agreed", "taken"), NEGOTIATIONS)
+def test_negotiation(requested: dict[str, str], agreed: Agreed, taken: dict[str, str]) -> None:
+    assert negotiate(requested, size=1000, limits=LIMITS) == (agreed, taken)
     if taken:
-        assert accept(taken, asked=asked) == agreed
+        assert accept(taken, requested=requested) == agreed
 
 
 @pytest.mark.parametrize("answer", [{"windowsize": "2"}, {"blksize": "2000"}, {"blksize": "x"}, {"blksize": "0"}])
 def test_a_client_refuses_what_it_did_not_ask(answer: dict[str, str]) -> None:
-    assert accept(answer, asked={"blksize": "1468"}) is None
+    assert accept(answer, requested={"blksize": "1468"}) is None

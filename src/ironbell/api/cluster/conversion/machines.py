@@ -59,7 +59,7 @@ class _NodeRef:
 MACHINE: Final[tuple[Rule, ...]] = (
     within("spec", *_MACHINE_SPEC),
     Kept(path("spec.minReadySeconds")),
-    Kept(path("status.phase"), shown={"Updating": "Running"}),
+    Kept(path("status.phase"), values_in_old={"Updating": "Running"}),
     Kept(path("status.failureDomain")),
     _NodeRef(),
     Status(FAILURE),

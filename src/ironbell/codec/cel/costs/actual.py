@@ -1,4 +1,4 @@
-"""What calls cost for the values that they were asked with.
+"""Actual costs of calls, by the values that they are called with.
 
 Source: google/cel-go: interpreter/runtimecost.go (costCall), ext/lists.go, ext/sets.go; kubernetes/apiserver:
 pkg/cel/library/cost.go (CallCost).
@@ -18,7 +18,7 @@ from ironbell.codec.cel.values.network import Network
 from ironbell.codec.cel.values.optional import Optional
 
 CallCost = Callable[[Sequence[Any], Any], int]
-"""Of the arguments, the target first, and the result."""
+"""Cost by the arguments, the target first, and the result."""
 
 FAILED: Final = object()
 """Stands for a value that could not be computed."""
@@ -33,14 +33,14 @@ def call_cost(function: str, overloads: Sequence[Signature]) -> CallCost | int:
 
     Args:
         function: its name, or an operator.
-        overloads: what the call may be, as far as types tell. Which of several it is is not asked when it is made.
+        overloads: the possible overloads, by the types. With several, the one that runs is not determined.
     """
-    found = _ALWAYS.get(function)
-    if found is not None:
-        return found
-    wanted = overloads[0][0] if len(overloads) == 1 else ()
+    cost = _ALWAYS.get(function)
+    if cost is not None:
+        return cost
+    parameters = overloads[0][0] if len(overloads) == 1 else ()
     by_types = _BY_TYPES.get(function)
-    return by_types(tuple(one.name for one in wanted)) if by_types is not None and wanted else 1
+    return by_types(tuple(parameter.name for parameter in parameters)) if by_types is not None and parameters else 1
 
 
 def size(value: Any) -> int:
@@ -57,14 +57,14 @@ def size(value: Any) -> int:
 
 
 def compared(arguments: Sequence[Any], _: Any = None) -> int:
-    """What comparing two values costs."""
+    """Return the cost of comparing two values."""
     if type(arguments[0]) is str and type(arguments[1]) is str:
         return ceil(min(len(arguments[0]), len(arguments[1])) * _TRAVERSAL)
     return ceil(min(size(arguments[0]), size(arguments[1])) * _TRAVERSAL)
 
 
 def equality(arguments: Sequence[Any], result: Any = None) -> int:
-    """What `==` costs."""
+    """Return the cost of `==`."""
     kind = type(arguments[0])
     if kind in _SIMPLE and type(arguments[1]) in _SIMPLE:
         return 1
@@ -92,12 +92,12 @@ def _of_first(factor: float) -> CallCost:
     return lambda arguments, _: ceil(size(arguments[0]) * factor * _TRAVERSAL)
 
 
-def _found(arguments: Sequence[Any], _: Any) -> int:
+def _search_cost(arguments: Sequence[Any], _: Any) -> int:
     return ceil((1.0 + size(arguments[0])) * _TRAVERSAL) * ceil(size(arguments[1]) * _REGEX)
 
 
 def _parsed(cost: CallCost, by_types: bool) -> CallCost:
-    """With what it takes to read the second argument, if that is a text."""
+    """Return the cost, with that of reading the second argument if it is a text."""
     if not by_types:
         return cost
     return lambda arguments, result: cost(arguments, result) + ceil(size(arguments[1]) * _TRAVERSAL)
@@ -155,7 +155,7 @@ _ALWAYS: Final[dict[str, CallCost]] = {
     ),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _of_first(2)),
     "join": lambda _, result: ceil(size(result) * 2 * _TRAVERSAL),
-    **dict.fromkeys(("find", "findAll"), _found),
+    **dict.fromkeys(("find", "findAll"), _search_cost),
     "ip": lambda arguments, _: 1 if isinstance(arguments[0], Network) else ceil(size(arguments[0]) * _TRAVERSAL),
     "flatten": _flattened,
     "==": equality,
@@ -163,7 +163,7 @@ _ALWAYS: Final[dict[str, CallCost]] = {
     "or": lambda *_: 0,
     "orValue": lambda *_: 0,
 }  # fmt: skip
-"""Of functions whose types do not matter."""
+"""Costs of functions whose types do not matter."""
 
 _BY_TYPES: Final[dict[str, Callable[[tuple[str, ...]], CallCost | int]]] = {
     "containsIP": lambda types: _parsed(_contains_ip, types[1] == "string"),
@@ -176,11 +176,11 @@ _BY_TYPES: Final[dict[str, Callable[[tuple[str, ...]], CallCost | int]]] = {
         ("<", "<=", ">", ">="), lambda types: compared if types[0] == types[1] and types[0] in _TEXTS else 1
     ),
     "+": lambda types: _joined if types[0] in _TEXTS else 1,
-    "matches": lambda _: _found,
+    "matches": lambda _: _search_cost,
     "contains": lambda _: _contained,
     **dict.fromkeys(("slice", "lists.range", "reverse"), lambda _: _listed),
     **dict.fromkeys(("distinct", "sort"), lambda _: _each_with_each),
     **dict.fromkeys(("sets.contains", "sets.intersects"), lambda _: _sets(1)),
     "sets.equivalent": lambda _: _sets(2),
 }
-"""Of functions of which each overload has its own cost."""
+"""Costs of functions of which each overload has its own cost."""

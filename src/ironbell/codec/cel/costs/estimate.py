@@ -1,9 +1,9 @@
-"""What an expression may cost at most, before it was ever asked.
+"""The highest possible cost of an expression, estimated before it is ever evaluated.
 
 A unit is about 50 ns of kube-apiserver's time. How large values can be follows from the schema, through the paths by
 which an expression reaches them; what an expression makes itself has a size that follows from its parts.
 
-The arithmetic of cel-go is kept to the letter, oddities included: which definitions are refused depends on it.
+The arithmetic of cel-go is kept to the letter, oddities included: which definitions are rejected depends on it.
 
 Source: google/cel-go: checker/cost.go (coster).
 """
@@ -40,7 +40,7 @@ class _Entries(NamedTuple):
 
 
 class _Path:
-    """Names that lead to a value, appended to as Go does: in place where the array behind has room, whoever else has
+    """Names that lead to a value, appended to as Go does: in place where the array behind has room, even if others have
     a part of it. Two values below one variable of a loop can so end up with one path."""
 
     __slots__ = ("_array", "_length")
@@ -89,8 +89,8 @@ class _Estimator:
             case Literal():
                 return 0
             case Name(name=name):
-                found = self._local(name)
-                self._paths[id(node)] = found.path if found is not None else _Path([name], 1)
+                known = self._local(name)
+                self._paths[id(node)] = known.path if known is not None else _Path([name], 1)
                 return 1
             case Select():
                 return self._select(node)
@@ -128,15 +128,15 @@ class _Estimator:
             own, target = self.cost(node.target), self._node(node.target)
         most = 0
         size: Size | None = None
-        for wanted, _ in node.overloads:
-            cost, result = self._overload(node, wanted, target, arguments, costs)
+        for parameters, _ in node.overloads:
+            cost, result = self._overload(node, parameters, target, arguments, costs)
             most = max(most, cost)
             if result is not None:
                 size = result if size is None else size.union(result)
-            if node.function == "_[_]" and wanted:
+            if node.function == "_[_]" and parameters:
                 entries = self._entries_of(node.arguments[0])
                 size = entries.value if entries is not None else None
-                part = "@items" if wanted[0].name == "list" else "@values"
+                part = "@items" if parameters[0].name == "list" else "@values"
                 self._paths[id(node)] = self._path(node.arguments[0]).below(part)
             if size is None:
                 size = self._size(node)
@@ -145,7 +145,7 @@ class _Estimator:
         return plus(own, most)
 
     def _overload(
-        self, node: Call, wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], costs: list[int]
+        self, node: Call, parameters: tuple[Type, ...], target: Node | None, arguments: list[Node], costs: list[int]
     ) -> tuple[int, Size | None]:
         if node.function == "?:":
             _, yes, no = node.arguments
@@ -153,11 +153,11 @@ class _Estimator:
             self._keep_entries(node, entries and entries.union(self._entries_of(no)))
             either = arguments[1].size_or_unknown.union(arguments[2].size_or_unknown)
             return plus(costs[0], max(costs[1:])), either
-        if node.function == "+" and wanted[0].name in ("string", "bytes", "list"):
+        if node.function == "+" and parameters[0].name in ("string", "bytes", "list"):
             left, right = node.arguments
             entries = self._entries_of(left)
             self._keep_entries(node, entries and entries.union(self._entries_of(right)))
-        cost, size = call_cost(node.function, wanted, target, arguments, self._declared_size)
+        cost, size = call_cost(node.function, parameters, target, arguments, self._declared_size)
         return plus(cost, *costs), size
 
     def _list(self, node: ListOf) -> int:
@@ -182,7 +182,7 @@ class _Estimator:
         self._push(ACCUMULATOR, _Local(self._path(node.start), self._size(node.start), self._entries_of(node.start)))
         for name, local in self._loop_variables(node):
             self._push(name, local)
-        each = plus(self.cost(node.condition), self.cost(node.step))
+        per_element = plus(self.cost(node.condition), self.cost(node.step))
         for name in node.variables:
             self._locals[name].pop()
         cost = plus(cost, self.cost(node.result))
@@ -193,7 +193,7 @@ class _Estimator:
         else:
             self._sizes[id(node)] = count
             self._keep_entries(node, self._entries_of(node.step))
-        return plus(cost, times(count.most, each))
+        return plus(cost, times(count.most, per_element))
 
     def _loop_variables(self, node: Loop) -> list[tuple[str, _Local]]:
         entries = self._entries_of(node.over)
@@ -224,8 +224,8 @@ class _Estimator:
         return stack[-1] if stack else None
 
     def _path(self, node: Expr) -> _Path:
-        if isinstance(node, Name) and (found := self._local(node.name)) is not None:
-            return found.path
+        if isinstance(node, Name) and (known := self._local(node.name)) is not None:
+            return known.path
         return self._paths.get(id(node), _NOWHERE)
 
     def _node(self, node: Expr) -> Node:
@@ -236,8 +236,8 @@ class _Estimator:
         return None if most is None else Size(0, most)
 
     def _size_or_unknown(self, node: Expr) -> Size:
-        found = self._size(node)
-        return UNKNOWN if found is None else found
+        known = self._size(node)
+        return UNKNOWN if known is None else known
 
     def _size(self, node: Expr) -> Size | None:
         known = self._sizes.get(id(node)) or _own_size(node)
@@ -253,10 +253,10 @@ class _Estimator:
         return local.size if local is not None else None
 
     def _entries_of(self, node: Expr) -> _Entries | None:
-        found = self._entries.get(id(node))
-        if found is None and isinstance(node, Name) and (local := self._local(node.name)) is not None:
+        known = self._entries.get(id(node))
+        if known is None and isinstance(node, Name) and (local := self._local(node.name)) is not None:
             return local.entries
-        return found
+        return known
 
     def _keep_entries(self, node: Expr, entries: _Entries | None) -> None:
         if entries is not None:

@@ -1,4 +1,4 @@
-"""What calls of functions may cost at most, and how large their results can be.
+"""The highest possible costs of function calls, and the largest possible sizes of their results.
 
 Source: google/cel-go: checker/cost.go (functionCost), ext/lists.go, ext/sets.go; kubernetes/apiserver:
 pkg/cel/library/cost.go (EstimateCallCost).
@@ -16,9 +16,9 @@ from ironbell.codec.cel.types import Type
 from ironbell.codec.cel.values.ranges import MOST, UNKNOWN, Size, fixed, plus, scaled, times, wrapped
 
 TRAVERSAL: Final = 0.1
-"""Of one character."""
+"""Cost of one character."""
 REGEX: Final = 0.25
-"""Of one character of a pattern."""
+"""Cost of one character of a pattern."""
 _ADDRESS: Final = Size(4, 16)
 """Bytes of an address of IPv4 or IPv6."""
 
@@ -38,25 +38,25 @@ class Node:
         return UNKNOWN if self.size is None else self.size
 
 
-Found = tuple[int, Size | None]
-_Cost = Callable[[tuple[Type, ...], Node | None, list[Node], SizeOf], Found | None]
+Estimate = tuple[int, Size | None]
+_Cost = Callable[[tuple[Type, ...], Node | None, list[Node], SizeOf], Estimate | None]
 
 
 def call_cost(
-    function: str, wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf
-) -> Found:
+    function: str, types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf
+) -> Estimate:
     """The cost of a call by itself, and the size of what it gives, if known.
 
     Args:
         function: its name, or an operator.
-        wanted: what the called overload takes, the target first.
+        types: the types that the called overload takes, the target first.
         target: of a method.
         arguments: the others.
         size_of: gives the size of what a path leads to.
     """
     cost = _COSTS.get(function)
-    found = cost(wanted, target, arguments, size_of) if cost is not None else None
-    return (1, None) if found is None else found
+    estimate = cost(types, target, arguments, size_of) if cost is not None else None
+    return (1, None) if estimate is None else estimate
 
 
 def _size(node: Node, size_of: SizeOf) -> Size:
@@ -66,7 +66,7 @@ def _size(node: Node, size_of: SizeOf) -> Size:
 def _traversal(factor: float, *, sized: bool = False, of_argument: bool) -> _Cost:
     """Going through the characters of the target or first argument; with `sized`, the result is as large."""
 
-    def cost(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+    def cost(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
         node = (arguments[0] if arguments else None) if of_argument else target
         if node is None:
             return None
@@ -77,18 +77,18 @@ def _traversal(factor: float, *, sized: bool = False, of_argument: bool) -> _Cos
 
 
 def _over_elements(
-    wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf
-) -> Found | None:
+    types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf
+) -> Estimate | None:
     if target is None:
         return None
     count = _size(target, size_of).most
     element = _element(target)
     if element is None:
         return scaled(count, TRAVERSAL), None
-    each = 1
+    per_element = 1
     if element.name in ("string", "bytes"):
-        each = plus(1, scaled(_element_size(target, size_of).most, TRAVERSAL))
-    return times(count, each), None
+        per_element = plus(1, scaled(_element_size(target, size_of).most, TRAVERSAL))
+    return times(count, per_element), None
 
 
 def _element(node: Node) -> Type | None:
@@ -100,7 +100,7 @@ def _element_size(node: Node, size_of: SizeOf) -> Size:
     return (size_of([*path, "@items"]) if path else None) or UNKNOWN
 
 
-def _replace(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _replace(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None or len(arguments) < 2:
         return None
     size, old, new = (_size(node, size_of) for node in (target, *arguments[:2]))
@@ -118,11 +118,11 @@ def _replace(_: tuple[Type, ...], target: Node | None, arguments: list[Node], si
         kept_least = size.least
     else:
         least = math.ceil(float(size.least) / float(old.most))
-    made = Size(least, min(most, MOST)).times(new).plus(Size(kept_least, kept_most))
-    return scaled(size.most, 2 * TRAVERSAL), made
+    result = Size(least, min(most, MOST)).times(new).plus(Size(kept_least, kept_most))
+    return scaled(size.most, 2 * TRAVERSAL), result
 
 
-def _split(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _split(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None:
         return None
     size = _size(target, size_of)
@@ -136,19 +136,19 @@ def _whole(node: Node, otherwise: int) -> int:
     return expr.value if isinstance(expr, Literal) and type(expr.value) is int else otherwise
 
 
-def _join(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _join(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None:
         return None
-    count, made = _size(target, size_of), fixed(0)
+    count, result = _size(target, size_of), fixed(0)
     if _element(target) is not None:
-        made = count.times(_element_size(target, size_of))
+        result = count.times(_element_size(target, size_of))
     if arguments:
         separators = Size(max(count.least - 1, 0), max(count.most - 1, 0))
-        made = made.plus(_size(arguments[0], size_of).times(separators))
-    return scaled(made.most, TRAVERSAL), made
+        result = result.plus(_size(arguments[0], size_of).times(separators))
+    return scaled(result.most, TRAVERSAL), result
 
 
-def _find(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _find(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None or not arguments:
         return None
     size = _size(target, size_of)
@@ -156,14 +156,14 @@ def _find(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_
     return times(scaled(plus(size.most, 1), TRAVERSAL), pattern), Size(0, size.most)
 
 
-def _matches(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _matches(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None or len(arguments) != 1:
         return None
     text = scaled(plus(target.size_or_unknown.most, 1), TRAVERSAL)
     return times(text, scaled(arguments[0].size_or_unknown.most, REGEX)), None
 
 
-def _contains(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _contains(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None or len(arguments) != 1:
         return None
     both = (target, arguments[0])
@@ -171,128 +171,128 @@ def _contains(_: tuple[Type, ...], target: Node | None, arguments: list[Node], s
     return times(text, part), None
 
 
-def _affix(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _affix(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     return (scaled(arguments[0].size_or_unknown.most, TRAVERSAL), None) if len(arguments) == 1 else None
 
 
-def _format(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _format(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     return (scaled(target.size_or_unknown.most, TRAVERSAL), None) if target is not None else None
 
 
-def _ip(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
-    return None if target is not None else _TRAVERSED(wanted, target, arguments, size_of)
+def _ip(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
+    return None if target is not None else _TRAVERSED(types, target, arguments, size_of)
 
 
 def _containing(own: int) -> _Cost:
-    """Whether a network has an address, or another network, that may be a text: then it is read first."""
+    """Return the cost of testing whether a network contains an address or network; one that is a text is read first."""
 
-    def cost(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
-        if wanted[1].name != "string":
+    def cost(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
+        if types[1].name != "string":
             return own, None
         return plus(own, scaled(_size(arguments[0], size_of).most, TRAVERSAL)), None
 
     return cost
 
 
-def _equals(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _equals(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     left, right = arguments
-    types = (left.expr.type, right.expr.type)
-    if types[0] == types[1]:
-        if types[0].name in ("ip", "cidr", "quantity"):
+    compared = (left.expr.type, right.expr.type)
+    if compared[0] == compared[1]:
+        if compared[0].name in ("ip", "cidr", "quantity"):
             return 1, None
-        if types[0].name == "url":
+        if compared[0].name == "url":
             size = right.size or fixed(1)
             return scaled(size.most, TRAVERSAL), None
-    return _compared(wanted, target, arguments, size_of)
+    return _compared(types, target, arguments, size_of)
 
 
-def _compared(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found:
+def _compared(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate:
     left, right = arguments
     return scaled(min(left.size_or_unknown.most, right.size_or_unknown.most), TRAVERSAL), None
 
 
-def _ordered(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
-    if wanted[0] == wanted[1] and wanted[0].name in ("string", "bytes"):
-        return _compared(wanted, target, arguments, size_of)
+def _ordered(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
+    if types[0] == types[1] and types[0].name in ("string", "bytes"):
+        return _compared(types, target, arguments, size_of)
     return None
 
 
-def _add(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
-    if wanted[0].name not in ("string", "bytes", "list"):
+def _add(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
+    if types[0].name not in ("string", "bytes", "list"):
         return None
     left, right = arguments
     size = left.size_or_unknown.plus(right.size_or_unknown)
-    return 1 if wanted[0].name == "list" else scaled(size.most, TRAVERSAL), size
+    return 1 if types[0].name == "list" else scaled(size.most, TRAVERSAL), size
 
 
-def _in(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
-    return (arguments[1].size_or_unknown.most, None) if wanted[1].name == "list" else None
+def _in(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
+    return (arguments[1].size_or_unknown.most, None) if types[1].name == "list" else None
 
 
-def _either(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found:
+def _either(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate:
     return 0, None
 
 
-def _bytes(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
-    if wanted[0].name != "string":
+def _bytes(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
+    if types[0].name != "string":
         return None
     size = arguments[0].size_or_unknown
     return scaled(size.most, TRAVERSAL), Size(size.least, wrapped(size.most * 4))
 
 
-def _string(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
-    if wanted[0].name != "bytes":
+def _string(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
+    if types[0].name != "bytes":
         return None
     size = arguments[0].size_or_unknown
     return scaled(size.most, TRAVERSAL), Size(size.least // 4, size.most)
 
 
-def _quote(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _quote(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     size = arguments[0].size_or_unknown
     return scaled(size.most, TRAVERSAL), Size(wrapped(size.least + 2), wrapped(size.most * 2 + 2))
 
 
-def _allocated(factor: float, size: Size) -> Found:
+def _allocated(factor: float, size: Size) -> Estimate:
     return plus(scaled(size.most, factor), 11), size
 
 
-def _slice(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _slice(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None or len(arguments) != 2:
         return None
     start, end = max(_whole(arguments[0], 0), 0), max(_whole(arguments[1], _size(target, size_of).most), 0)
     return _allocated(1, fixed(wrapped(end - start)))
 
 
-def _range(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _range(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     return _allocated(1, fixed(max(_whole(arguments[0], MOST), 0)))
 
 
-def _reverse(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _reverse(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     return _allocated(1, _size(target, size_of)) if target is not None else None
 
 
-def _flatten(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _flatten(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     depth = max(_whole(arguments[0], MOST), 0) if arguments else 1
     return _allocated(float(depth), _size(target, size_of)) if target is not None else None
 
 
-def _distinct(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _distinct(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None:
         return None
     size = _size(target, size_of)
     return _allocated(2, size.times(size))
 
 
-def _sort(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+def _sort(types: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate | None:
     if target is None:
         return None
     size = _size(target, size_of)
-    texts = bool(wanted and wanted[0].of) and wanted[0].of[0].name in ("string", "bytes")
+    texts = bool(types and types[0].of) and types[0].of[0].name in ("string", "bytes")
     return _allocated(2 + TRAVERSAL if texts else 2, size.times(size))
 
 
 def _sets(factor: float) -> _Cost:
-    def cost(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found:
+    def cost(_: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Estimate:
         left, right = (_size(node, size_of) for node in arguments)
         return plus(scaled(left.times(right).most, factor), 1), None
 

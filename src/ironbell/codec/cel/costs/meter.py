@@ -1,8 +1,8 @@
-"""What evaluations cost, in kube-apiserver's units, and how much they may.
+"""Costs of evaluations, in kube-apiserver's units, and their limits.
 
-An expression has a limit for each evaluation. Beside that, whoever asks several about one object sets a budget for all
-of them, which what each has cost is taken from. Units also take processor time, which is spent of the allowance in
-`codec.effort`.
+An expression has a limit for each evaluation. Beside that, a caller that evaluates several expressions about one
+object sets a budget for all of them, from which the cost of each is subtracted. Units also take processor time, which
+is spent of the allowance in `codec.effort`.
 
 Source: kubernetes/apiserver: pkg/apis/cel/config.go; google/cel-go: interpreter/runtimecost.go.
 """
@@ -23,7 +23,7 @@ OBJECT_BUDGET: Final = 10_000_000
 CONDITIONS_BUDGET: Final = 2_500_000
 """For all match conditions of a policy."""
 UNIT_S: Final = 0.5e-6
-"""Of processor time, for one unit: what usual loops take on a machine of 2020."""
+"""Processor time for one unit: enough for usual loops on a machine of 2020."""
 _EVALUATION_S: Final = 3e-6
 _STEP: Final = 1000
 
@@ -41,7 +41,7 @@ class OutOfBudget(IronbellError, ValueError):  # noqa: N818 - what happened
 
 
 class Meter:
-    """What one evaluation has cost so far."""
+    """Cost of one evaluation so far."""
 
     __slots__ = ("_paid", "_pause", "spent")
 
@@ -95,14 +95,14 @@ _budget = _Budget()
 @contextmanager
 def budgeted(cost: int) -> Iterator[None]:
     """Allow so much for all that is evaluated in the block, in this thread; not of what is allowed around it."""
-    before = _budget.left
+    previous = _budget.left
     _budget.left = cost
     try:
         yield
     finally:
-        _budget.left = before
+        _budget.left = previous
 
 
 def left() -> float:
-    """What is left of the budget."""
+    """Return the rest of the budget."""
     return _budget.left

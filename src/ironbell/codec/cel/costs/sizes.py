@@ -1,4 +1,4 @@
-"""How large values of a schema can be: what costs of rules are estimated from.
+"""Sizes of the largest values of a schema, from which costs of rules are estimated.
 
 A request has at most so many bytes, so nothing in it has more; limits of a schema say less. Sizes are the numbers of
 characters, items or entries.
@@ -19,7 +19,7 @@ Schema = Mapping[str, Any]
 
 MAX_REQUEST_BYTES: Final = 3 * 1024 * 1024
 _LONGEST: Final = MAX_REQUEST_BYTES - 2
-"""Of a string, without its quotation marks; of a list or map, without its brackets."""
+"""Size of a string without its quotation marks; of a list or map, without its brackets."""
 _MOST_BY_FORMAT: Final = {"duration": 32, "date": 12, "date-time": 32}
 _LEAST_BY_FORMAT: Final = {"duration": 3, "date": 12, "date-time": 21}
 _LEAST_BY_TYPE: Final = {"boolean": 4, "number": 1, "integer": 1}
@@ -54,7 +54,7 @@ def _most_characters(schema: Schema) -> int:
     if form == "byte":
         return _limit(schema, "maxLength", _LONGEST)
     enum = schema.get("enum") or ()
-    longest = max((len(one.encode()) for one in enum if isinstance(one, str)), default=0)
+    longest = max((len(value.encode()) for value in enum if isinstance(value, str)), default=0)
     # A character has up to four bytes.
     return _limit(schema, "maxLength", longest if enum else _LONGEST, factor=4)
 
@@ -73,15 +73,15 @@ def least_bytes(schema: Schema) -> int:
         return _LEAST_BY_FORMAT.get(schema.get("format", ""), 2)
     if kind != "object" or isinstance(schema.get("additionalProperties"), Mapping):
         return _LEAST_BY_TYPE.get(kind, 2)
-    needed, found = set(schema.get("required") or ()), 2
+    needed, size = set(schema.get("required") or ()), 2
     for name, sub in _properties(schema, resource=False).items():
         if name in needed and sub.get("default") is None and declared(sub) is not None:
-            found += len(name.encode()) + least_bytes(sub) + 4
-    return found
+            size += len(name.encode()) + least_bytes(sub) + 4
+    return size
 
 
 def most_often(schema: Schema) -> int:
-    """How often a value can be in one request, where nothing limits the lists and maps that hold it."""
+    """Return how often a value can be in one request, where nothing limits the lists and maps that hold it."""
     return MAX_REQUEST_BYTES // (least_bytes(schema) + 1)
 
 
@@ -109,12 +109,12 @@ def _below(schema: Schema, name: str, *, resource: bool) -> Schema | None:
         return _KEY if kind == "object" and isinstance(additional, Mapping) else None
     if name in ("@items", "@values"):
         word = {"array": "items", "object": "additionalProperties"}.get(kind or "", "")
-        found = schema.get(word)
-        return found if isinstance(found, Mapping) else None
+        size = schema.get(word)
+        return size if isinstance(size, Mapping) else None
     if kind != "object" or isinstance(additional, Mapping):
         return None
     properties = _properties(schema, resource=resource)
-    sub = next((properties[one] for one in reversed(field_names(name)) if one in properties), None)
+    sub = next((properties[value] for value in reversed(field_names(name)) if value in properties), None)
     return sub if sub is not None and declared(sub) is not None else None
 
 

@@ -23,18 +23,18 @@ def formatted(text: Any, arguments: Any) -> str:
     """The text with its clauses replaced by the arguments, one after the other.
 
     Raises:
-        CelError: a clause is none, has no argument, or does not go with its type.
+        CelError: a clause is invalid, has no argument, or does not fit its type.
     """
     if not isinstance(text, str) or not isinstance(arguments, list):
         raise CelError("no such overload: format needs a string and a list")
     rest = iter(arguments)
 
-    def replaced(found: re.Match[str]) -> str:
-        precision, verb = found[1], found[2]
+    def replaced(match: re.Match[str]) -> str:
+        precision, verb = match[1], match[2]
         if verb == "%" and precision is None:
             return "%"
-        made = _VERBS.get(verb)
-        if made is None:
+        formatter = _VERBS.get(verb)
+        if formatter is None:
             raise CelError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
         digits = _PRECISION if precision is None else int(precision)
         if digits > _MOST_DIGITS:
@@ -43,14 +43,14 @@ def formatted(text: Any, arguments: Any) -> str:
             argument = next(rest)
         except StopIteration:
             raise CelError(f"index {len(arguments)} out of range") from None
-        shown = made(argument, digits)
-        pay_for_characters(len(shown))
-        return shown
+        result = formatter(argument, digits)
+        pay_for_characters(len(result))
+        return result
 
     return _CLAUSE.sub(replaced, text)
 
 
-def _shown(value: Any, _digits: int = 0) -> str:
+def _text(value: Any, _digits: int = 0) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -60,9 +60,9 @@ def _shown(value: Any, _digits: int = 0) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, list):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_text, value))}]"
     if isinstance(value, dict):
-        entries = sorted((_shown(key), _shown(item)) for key, item in value.items())
+        entries = sorted((_text(key), _text(item)) for key, item in value.items())
         return "{" + ", ".join(f"{key}: {item}" for key, item in entries) + "}"
     if isinstance(value, timedelta):
         return f"{_plain(value.total_seconds())}s"
@@ -72,7 +72,7 @@ def _shown(value: Any, _digits: int = 0) -> str:
 
 
 def _plain(number: float) -> str:
-    """As few digits as tell it from its neighbours, without an exponent."""
+    """Format with as few digits as distinguish the value from its neighbours, without an exponent."""
     if not math.isfinite(number):
         return _not_finite(number)
     text = format(number, ".0f") if number.is_integer() else repr(number)
@@ -88,11 +88,11 @@ def _not_finite(number: float) -> str:
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
-def _number(value: Any, what: str) -> int | float:
+def _number(value: Any, verb_name: str) -> int | float:
     number = number_of(value)
     if number is None:
         raise CelError(
-            f"error during formatting: {what} clause can only be used on numbers, was given {type_name(value)}"
+            f"error during formatting: {verb_name} clause can only be used on numbers, was given {type_name(value)}"
         )
     return number
 
@@ -112,8 +112,8 @@ def _scientific(value: Any, digits: int) -> str:
     return f"{number:.{digits}e}" if math.isfinite(number) else _not_finite(number)
 
 
-def _in_base(code: str, what: str) -> Callable[[Any, int], str]:
-    def shown(value: Any, _digits: int) -> str:
+def _in_base(code: str, verb_name: str) -> Callable[[Any, int], str]:
+    def format_number(value: Any, _digits: int) -> str:
         if code == "b" and isinstance(value, bool):
             return "1" if value else "0"
         if code in "xX" and isinstance(value, str | bytes):
@@ -121,14 +121,14 @@ def _in_base(code: str, what: str) -> Callable[[Any, int], str]:
             return text.upper() if code == "X" else text
         number = number_of(value)
         if not isinstance(number, int):
-            raise CelError(f"error during formatting: {what} clause cannot be used on {type_name(value)}")
+            raise CelError(f"error during formatting: {verb_name} clause cannot be used on {type_name(value)}")
         return format(number, code)
 
-    return shown
+    return format_number
 
 
 _VERBS: Final[dict[str, Callable[[Any, int], str]]] = {
-    "s": _shown,
+    "s": _text,
     "d": _decimal,
     "f": _fixed,
     "e": _scientific,

@@ -34,8 +34,8 @@ def _typed(name: str, *types: type) -> Callable[[Function], Function]:
     def wrap(function: Function) -> Function:
         def checked(*arguments: Any) -> Any:
             if len(arguments) != len(types) or any(
-                wanted is not object and type(value) is not wanted
-                for value, wanted in zip(arguments, types, strict=True)
+                expected is not object and type(value) is not expected
+                for value, expected in zip(arguments, types, strict=True)
             ):
                 raise CelError(f"no such overload: {name}({', '.join(type_name(value) for value in arguments)})")
             return function(*arguments)
@@ -47,7 +47,7 @@ def _typed(name: str, *types: type) -> Callable[[Function], Function]:
 
 def _need(name: str, *arguments: tuple[Any, type]) -> None:
     """Check the types of arguments, some of which may have been left out."""
-    if any(type(value) is not wanted for value, wanted in arguments):
+    if any(type(value) is not expected for value, expected in arguments):
         raise CelError(f"no such overload: {name}({', '.join(type_name(value) for value, _ in arguments)})")
 
 
@@ -67,8 +67,8 @@ def _find(text: str, pattern: str) -> str:
 
 def _find_all(text: Any, pattern: Any, most: Any = -1) -> list[str]:
     _need("findAll", (text, str), (pattern, str), (most, int))
-    found = _regex(pattern).find_all(text)
-    return list(found if most < 0 else itertools.islice(found, most))
+    matches = _regex(pattern).find_all(text)
+    return list(matches if most < 0 else itertools.islice(matches, most))
 
 
 def _regex(pattern: str) -> re2.Pattern:
@@ -91,8 +91,8 @@ def _split(text: Any, by: Any, most: Any = -1) -> list[str]:
     if most == 0:
         return []
     if by:
-        found: list[str] = text.split(by, most - 1 if most > 0 else -1)
-        return found
+        pieces: list[str] = text.split(by, most - 1 if most > 0 else -1)
+        return pieces
     return list(text) if most < 0 or most >= len(text) else [*text[: most - 1], text[most - 1 :]]
 
 
@@ -119,7 +119,7 @@ def _uint(value: Any) -> Uint:
 
 
 def _whole(text: str) -> int | None:
-    """The number that a text of digits is; None for another text. More digits than these are no 64 bits."""
+    """Return the number that a text of digits is; None for another text. 64 bits hold no more digits than these."""
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,4000}", text) else None
 
 
@@ -177,7 +177,7 @@ def _url_or_none(value: Any) -> SplitResult | None:
 
 
 def _url_part(name: str) -> Function:
-    def part(value: Any) -> str:
+    def component(value: Any) -> str:
         if not isinstance(value, SplitResult):
             raise CelError(f"no such overload: {name}({type_name(value)})")
         return {
@@ -188,11 +188,11 @@ def _url_part(name: str) -> Function:
             "getEscapedPath": value.path,
         }[name]
 
-    return part
+    return component
 
 
 def _sorted(values: list[Any]) -> bool:
-    return all(not less(after, before) for before, after in itertools.pairwise(values))
+    return all(not less(after, previous) for previous, after in itertools.pairwise(values))
 
 
 def _extreme(*, lowest: bool) -> Function:
@@ -208,12 +208,12 @@ def _extreme(*, lowest: bool) -> Function:
     return find
 
 
-def _index_of(values: Any, wanted: Any, start: Any = None) -> int:
-    if isinstance(values, str) and isinstance(wanted, str):
+def _index_of(values: Any, expected: Any, start: Any = None) -> int:
+    if isinstance(values, str) and isinstance(expected, str):
         place = _start(start)
-        return place if not wanted else values.find(wanted, place)
+        return place if not expected else values.find(expected, place)
     if isinstance(values, list) and start is None:
-        return next((place for place, value in enumerate(values) if equal(value, wanted)), -1)
+        return next((place for place, value in enumerate(values) if equal(value, expected)), -1)
     raise CelError(f"no such overload: indexOf({type_name(values)})")
 
 
@@ -239,17 +239,17 @@ def _start(place: Any) -> int:
     return place or 0
 
 
-def _last_index_of(values: Any, wanted: Any, start: Any = None) -> int:
-    if isinstance(values, str) and isinstance(wanted, str):
+def _last_index_of(values: Any, expected: Any, start: Any = None) -> int:
+    if isinstance(values, str) and isinstance(expected, str):
         if start is None:
-            return values.rfind(wanted)
+            return values.rfind(expected)
         place = _start(start)
-        if not wanted or place >= len(values):
-            return -1 if wanted else place
-        return values.rfind(wanted, 0, place + len(wanted))
+        if not expected or place >= len(values):
+            return -1 if expected else place
+        return values.rfind(expected, 0, place + len(expected))
     if isinstance(values, list) and start is None:
-        found = [place for place, value in enumerate(values) if equal(value, wanted)]
-        return found[-1] if found else -1
+        matches = [place for place, value in enumerate(values) if equal(value, expected)]
+        return matches[-1] if matches else -1
     raise CelError(f"no such overload: lastIndexOf({type_name(values)})")
 
 
@@ -321,4 +321,4 @@ METHODS: dict[str, Function] = {
 }
 
 CONSTANT_TIME = frozenset({FUNCTIONS["size"], FUNCTIONS["type"], FUNCTIONS["dyn"]})
-"""What does not go through its arguments."""
+"""Functions whose cost does not depend on their arguments."""

@@ -35,7 +35,7 @@ def quantity(text: Any) -> Quantity:
     """A quantity.
 
     Raises:
-        CelError: the text is none.
+        CelError: the text is not a quantity.
     """
     try:
         if isinstance(text, str):
@@ -52,7 +52,7 @@ def _is_quantity(text: Any) -> bool:
 def _amount(value: Any) -> Decimal:
     if isinstance(value, Quantity):
         return value.amount
-    raise CelError(f"no such overload: {type_name(value)} is no quantity")
+    raise CelError(f"no such overload: {type_name(value)} is not a quantity")
 
 
 def _added(value: Any, other: Any, sign: int) -> Quantity:
@@ -77,9 +77,9 @@ def _compare(value: Any, other: Any) -> int:
     return (left > right) - (left < right)
 
 
-def _contains(values: Any, wanted: Any) -> bool:
-    _lists(values, wanted)
-    return all(any(equal(one, other) for other in values) for one in wanted)
+def _contains(values: Any, expected: Any) -> bool:
+    _lists(values, expected)
+    return all(any(equal(left, right) for right in values) for left in expected)
 
 
 def _equivalent(values: Any, others: Any) -> bool:
@@ -88,7 +88,7 @@ def _equivalent(values: Any, others: Any) -> bool:
 
 def _intersects(values: Any, others: Any) -> bool:
     _lists(values, others)
-    return any(equal(one, other) for one in values for other in others)
+    return any(equal(left, right) for left in values for right in others)
 
 
 def _lists(values: Any, others: Any) -> None:
@@ -108,37 +108,37 @@ def _range(count: Any) -> list[int]:
 def _list(values: Any) -> list[Any]:
     if isinstance(values, list):
         return values
-    raise CelError(f"no such overload: {type_name(values)} is no list")
+    raise CelError(f"no such overload: {type_name(values)} is not a list")
 
 
 def _slice(values: Any, start: Any, end: Any) -> list[Any]:
-    found = _list(values)
-    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(found):
-        raise CelError(f"cannot slice({start}, {end}), the list has {len(found)} items")
-    return found[start:end]
+    items = _list(values)
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(items):
+        raise CelError(f"cannot slice({start}, {end}), the list has {len(items)} items")
+    return items[start:end]
 
 
 def _distinct(values: Any) -> list[Any]:
-    found: list[Any] = []
+    items: list[Any] = []
     for value in _list(values):
-        pay_for(found)
-        if not any(equal(value, other) for other in found):
-            found.append(value)
-    return found
+        pay_for(items)
+        if not any(equal(value, other) for other in items):
+            items.append(value)
+    return items
 
 
 def _sorted(values: Any) -> list[Any]:
-    def order(one: Any, other: Any) -> int:
-        return -1 if less(one, other) else int(less(other, one))
+    def order(left: Any, right: Any) -> int:
+        return -1 if less(left, right) else int(less(right, left))
 
     return sorted(_list(values), key=cmp_to_key(order))
 
 
 def _flattened(values: Any, depth: Any = 1) -> list[Any]:
-    found: list[Any] = []
+    items: list[Any] = []
     for value in _list(values):
-        found += _flattened(value, depth - 1) if isinstance(value, list) and depth > 0 else [value]
-    return found
+        items += _flattened(value, depth - 1) if isinstance(value, list) and depth > 0 else [value]
+    return items
 
 
 NAMESPACED: dict[str, Function] = {

@@ -45,7 +45,7 @@ class Steps(Protocol):
 
 
 class _Loop(NamedTuple):
-    """A loop: its variables, of whom the last is what is gone through, and the steps for each element."""
+    """A loop: its variables, of which the last is the range, and the steps for each element."""
 
     names: tuple[str, ...]
     steps: Sequence[Step]
@@ -54,7 +54,7 @@ class _Loop(NamedTuple):
     length: int
     """The number of elements."""
 
-    def ask(self, element: tuple[Any, ...], step: Step) -> Any:
+    def evaluate(self, element: tuple[Any, ...], step: Step) -> Any:
         # Nothing keeps a scope, so that one does for all elements.
         scope = self.scope
         scope[self.names[0]] = element[0]
@@ -72,10 +72,10 @@ def loop(node: syntax.Call, steps: Steps) -> Step:
     assert node.target is not None  # noqa: S101
     function = node.function
     count = 2 if function in _TRANSFORMS or (function in _QUANTIFIERS and len(node.arguments) == 3) else 1
-    names = tuple(one.name for one in node.arguments[:count] if isinstance(one, syntax.Name))
+    names = tuple(argument.name for argument in node.arguments[:count] if isinstance(argument, syntax.Name))
     if len(names) != count or not count < len(node.arguments) <= count + 2:
-        what = "two variables" if count == 2 else "a variable"
-        raise CelSyntaxError(f"{function} needs {what} and an expression", offset=node.offset)
+        variables = "two variables" if count == 2 else "a variable"
+        raise CelSyntaxError(f"{function} needs {variables} and an expression", offset=node.offset)
     target, inner = steps.step(node.target), steps.knowing(*names)
     bodies = [inner.step(argument) for argument in node.arguments[count:]]
     run = _BODIES[function]
@@ -92,91 +92,91 @@ def loop(node: syntax.Call, steps: Steps) -> Step:
     return comprehend
 
 
-def _quantified(one: _Loop, elements: _Elements, *, decides: bool) -> bool:
+def _quantified(loop: _Loop, elements: _Elements, *, decides: bool) -> bool:
     test = 3 if decides else 2  # of the accumulator, which `exists` negates before
     failure: CelError | None = None
     for place, element in enumerate(elements):
-        one.meter.spend(test + 1)
+        loop.meter.spend(test + 1)
         try:
-            if truth(one.ask(element, one.steps[0])) is decides:
-                one.meter.spend(1 if place + 1 == one.length else test + 1)
+            if truth(loop.evaluate(element, loop.steps[0])) is decides:
+                loop.meter.spend(1 if place + 1 == loop.length else test + 1)
                 return decides
         except CelError as error:
             failure = error
-    one.meter.spend(1)
+    loop.meter.spend(1)
     if failure is not None:
         raise failure
     return not decides
 
 
-def _for_each(one: _Loop, elements: _Elements, add: Callable[[tuple[Any, ...]], None], *, end: int) -> None:
+def _for_each(loop: _Loop, elements: _Elements, add: Callable[[tuple[Any, ...]], None], *, end: int) -> None:
     """Go through all elements, also behind one that fails, and fail then."""
     # In units, what does not pass a filter may cost nothing.
-    effort.spend(_ELEMENT_S * one.length)
+    effort.spend(_ELEMENT_S * loop.length)
     failure: CelError | None = None
     for element in elements:
         try:
             add(element)
         except CelError as error:
             failure = failure or error
-    one.meter.spend(end)
+    loop.meter.spend(end)
     if failure is not None:
         raise failure
 
 
-def _exactly_one(one: _Loop, elements: _Elements) -> bool:
-    found = []
+def _exactly_one(loop: _Loop, elements: _Elements) -> bool:
+    results = []
 
     def add(element: tuple[Any, ...]) -> None:
-        if truth(one.ask(element, one.steps[0])):
-            one.meter.spend(2)
-            found.append(element)
+        if truth(loop.evaluate(element, loop.steps[0])):
+            loop.meter.spend(2)
+            results.append(element)
 
-    _for_each(one, elements, add, end=2)
-    return len(found) == 1
-
-
-def _filtered(one: _Loop, elements: _Elements) -> list[Any]:
-    found = []
-
-    def add(element: tuple[Any, ...]) -> None:
-        if truth(one.ask(element, one.steps[0])):
-            one.meter.spend(13)
-            found.append(element[0])
-
-    _for_each(one, elements, add, end=1)
-    return found
+    _for_each(loop, elements, add, end=2)
+    return len(results) == 1
 
 
-def _mapped(one: _Loop, elements: _Elements) -> list[Any]:
-    made = one.steps[-1]
-    cost = 2 if isinstance(made, Constant) else 12  # the list of one item that is added
-    found = []
+def _filtered(loop: _Loop, elements: _Elements) -> list[Any]:
+    results = []
 
     def add(element: tuple[Any, ...]) -> None:
-        if len(one.steps) == 1 or truth(one.ask(element, one.steps[0])):
-            one.meter.spend(cost)
-            found.append(one.ask(element, made))
+        if truth(loop.evaluate(element, loop.steps[0])):
+            loop.meter.spend(13)
+            results.append(element[0])
 
-    _for_each(one, elements, add, end=1)
-    return found
+    _for_each(loop, elements, add, end=1)
+    return results
 
 
-def _transformed(one: _Loop, elements: _Elements) -> dict[Any, Any]:
-    found = {}
+def _mapped(loop: _Loop, elements: _Elements) -> list[Any]:
+    mapper = loop.steps[-1]
+    cost = 2 if isinstance(mapper, Constant) else 12  # the list of one item that is added
+    results = []
 
     def add(element: tuple[Any, ...]) -> None:
-        if len(one.steps) == 1 or truth(one.ask(element, one.steps[0])):
-            one.meter.spend(3)
-            found[element[0]] = one.ask(element, one.steps[-1])
+        if len(loop.steps) == 1 or truth(loop.evaluate(element, loop.steps[0])):
+            loop.meter.spend(cost)
+            results.append(loop.evaluate(element, mapper))
 
-    _for_each(one, elements, add, end=1)
-    return found
+    _for_each(loop, elements, add, end=1)
+    return results
+
+
+def _transformed(loop: _Loop, elements: _Elements) -> dict[Any, Any]:
+    results = {}
+
+    def add(element: tuple[Any, ...]) -> None:
+        if len(loop.steps) == 1 or truth(loop.evaluate(element, loop.steps[0])):
+            loop.meter.spend(3)
+            results[element[0]] = loop.evaluate(element, loop.steps[-1])
+
+    _for_each(loop, elements, add, end=1)
+    return results
 
 
 _BODIES: Final[dict[str, Callable[[_Loop, _Elements], Any]]] = {
-    "all": lambda one, elements: _quantified(one, elements, decides=False),
-    "exists": lambda one, elements: _quantified(one, elements, decides=True),
+    "all": lambda loop, elements: _quantified(loop, elements, decides=False),
+    "exists": lambda loop, elements: _quantified(loop, elements, decides=True),
     "exists_one": _exactly_one,
     "existsOne": _exactly_one,
     "filter": _filtered,
@@ -187,7 +187,7 @@ _BODIES: Final[dict[str, Callable[[_Loop, _Elements], Any]]] = {
 
 
 def optional_map(node: syntax.Call, steps: Steps) -> Step:
-    """The step of a macro over what may be there.
+    """Return the step of a macro over an optional value.
 
     Raises:
         CelSyntaxError: its arguments are none of such a macro.
@@ -201,11 +201,11 @@ def optional_map(node: syntax.Call, steps: Steps) -> Step:
 
     def run(scope: Scope) -> Any:
         meter: Meter = scope[METER]
-        before = meter.spent
+        previous = meter.spent
         try:
             value = target(scope)
         finally:
-            again = meter.spent - before
+            again = meter.spent - previous
             meter.spend(1)
         if not isinstance(value, Optional):
             raise CelError(f"no such overload: {type_name(value)}.{node.function}()")
@@ -229,8 +229,8 @@ def _mentions(node: syntax.Node, name: str) -> bool:
     match node:
         case syntax.Literal():
             return False
-        case syntax.Name(found):
-            return found == name
+        case syntax.Name(used):
+            return used == name
         case syntax.Select(operand):
             return _mentions(operand, name)
         case syntax.Index(operand, place):

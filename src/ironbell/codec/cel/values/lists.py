@@ -1,4 +1,4 @@
-"""Lists that a schema declares as sets or maps: their order says nothing.
+"""Lists that a schema declares as sets or maps: their order has no meaning.
 
 Source: kubernetes/apiserver: pkg/cel/common/values.go (unstructuredSetList, unstructuredMapList).
 """
@@ -21,18 +21,18 @@ class KeyedList(list[Any]):
         self._keys = keys
 
     def mark(self, item: Any) -> Any:
-        """What an item is known by: itself in a set, its keys in a map."""
+        """Return the identity of an item: itself in a set, its keys in a map."""
         if self._keys:
             item = [item.get(key) for key in self._keys] if isinstance(item, dict) else None
         return msgspec.json.encode(item, order="sorted", enc_hook=str)
 
     def equals(self, other: list[Any], equal: Equal) -> bool:
-        """Whether another list has the same items, in any order."""
+        """Return whether another list has the same items, in any order."""
         marked = {self.mark(item): item for item in other}
         if len(self) != len(other) or len(marked) != len(other):
             return False
         return all(self.mark(item) in marked and equal(item, marked[self.mark(item)]) for item in self)
 
     def joined(self, other: list[Any]) -> KeyedList:
-        found = {self.mark(item): item for item in self}
-        return KeyedList(list((found | {self.mark(item): item for item in other}).values()), self._keys)
+        items = {self.mark(item): item for item in self}
+        return KeyedList(list((items | {self.mark(item): item for item in other}).values()), self._keys)

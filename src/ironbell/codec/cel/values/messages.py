@@ -36,12 +36,12 @@ class MessageValue(dict[str, Any]):
 
 
 def may_use(function: str, variables: Collection[str]) -> bool:
-    """Whether an expression over these variables has a function that is only there for patches."""
+    """Return whether an expression over these variables has a function that exists for patches only."""
     return function != ESCAPE_KEY or PATCH_TYPES in variables
 
 
 def is_message(name: str, variables: Collection[str]) -> bool:
-    """Whether a name is that of a type that an expression over these variables can make."""
+    """Return whether a name is that of a type that an expression over these variables can construct."""
     return PATCH_TYPES in variables and (name in ("Object", "JSONPatch") or name.startswith("Object."))
 
 
@@ -57,31 +57,31 @@ def _fields_of(name: str) -> Mapping[str, Type]:
 def message_type(
     node: syntax.Message, variables: Collection[str], type_of: Callable[[syntax.Node], Type], faults: list[Fault]
 ) -> Type:
-    """The type of an object or a patch that is made; `faults` gets what is wrong with it and its fields."""
+    """Return the type of an object or a patch that is constructed; `faults` gets the problems of it and its fields."""
     if not is_message(node.name, variables):
         faults.append(Fault(node.offset, f"undeclared reference to '{node.name}' (in container '')"))
         return DYN
     for field in node.fields:
-        found = type_of(field.value)
+        actual = type_of(field.value)
         if field.optional:
-            if found.name not in ("optional_type", "dyn"):
-                faults.append(Fault(field.value.offset, f"expected type '{optional_of(found)}' but found '{found}'"))
-            found = found.of[0] if found.of else DYN
-        wanted = field_type(node.name, field.name)
-        if wanted is None:
+            if actual.name not in ("optional_type", "dyn"):
+                faults.append(Fault(field.value.offset, f"expected type '{optional_of(actual)}' but found '{actual}'"))
+            actual = actual.of[0] if actual.of else DYN
+        expected = field_type(node.name, field.name)
+        if expected is None:
             faults.append(Fault(field.offset, f"undefined field '{field.name}'"))
-        elif not fits(wanted, found):
-            why = f"expected type of field '{field.name}' is '{wanted}' but provided type is '{found}'"
+        elif not fits(expected, actual):
+            why = f"expected type of field '{field.name}' is '{expected}' but provided type is '{actual}'"
             faults.append(Fault(field.offset, why))
     return Type(node.name)
 
 
-def maker(node: syntax.Message, compiled: Callable[[syntax.Node], Step]) -> Step:
+def constructor(node: syntax.Message, compiled: Callable[[syntax.Node], Step]) -> Step:
     """A closure that makes an object or a patch. Optional fields that hold nothing are left out."""
     fields = tuple((field.name, field.optional, compiled(field.value)) for field in node.fields)
 
-    def make(scope: dict[str, Any]) -> MessageValue:
-        made: dict[str, Any] = {}
+    def construct(scope: dict[str, Any]) -> MessageValue:
+        values: dict[str, Any] = {}
         for name, is_optional, step in fields:
             value = step(scope)
             if is_optional:
@@ -92,10 +92,10 @@ def maker(node: syntax.Message, compiled: Callable[[syntax.Node], Step]) -> Step
                 value = value.held
             if node.name == "JSONPatch" and name != "value" and not isinstance(value, str):
                 raise CelError(f"unexpected type {type_name(value)} for JSONPatchType '{name}' field")
-            made[name] = value
-        return MessageValue(node.name, made)
+            values[name] = value
+        return MessageValue(node.name, values)
 
-    return make
+    return construct
 
 
 def escaped_key(key: Any) -> str:

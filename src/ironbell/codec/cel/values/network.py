@@ -26,39 +26,39 @@ def ip(text: Any) -> Address:
     """An address.
 
     Raises:
-        CelError: the text is none, or has a zone, or stands for an IPv4 address in IPv6.
+        CelError: the text is not an address, or has a zone, or stands for an IPv4 address in IPv6.
     """
     if not isinstance(text, str):
         raise CelError("no such overload: ip() takes a string")
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError as error:
         raise CelError(f'IP Address "{text}" parse error during conversion from string: {error}') from error
-    if isinstance(found, ipaddress.IPv6Address) and (found.scope_id or found.ipv4_mapped is not None):
+    if isinstance(address, ipaddress.IPv6Address) and (address.scope_id or address.ipv4_mapped is not None):
         raise CelError(f'IP Address "{text}" with zone or IPv4-mapped IPv6 form is not allowed')
-    return found
+    return address
 
 
 def cidr(text: Any) -> Network:
     """A network.
 
     Raises:
-        CelError: the text is none.
+        CelError: the text is not a network.
     """
     if not isinstance(text, str) or "/" not in text or not text.rpartition("/")[2].isdigit():
         raise CelError(f"network address parse error during conversion from string: {text!r}")
     try:
-        found = ipaddress.ip_interface(text)
+        address = ipaddress.ip_interface(text)
     except ValueError as error:
         raise CelError(f"network address parse error during conversion from string: {error}") from error
-    ip(str(found.ip))
-    return Network(found)
+    ip(str(address.ip))
+    return Network(address)
 
 
-def _can(make: Callable[[Any], Any]) -> Callable[[Any], bool]:
+def _can(parse: Callable[[Any], Any]) -> Callable[[Any], bool]:
     def test(value: Any) -> bool:
         try:
-            make(value)
+            parse(value)
         except CelError:
             return False
         return True

@@ -1,4 +1,4 @@
-"""Optional values: what may be there or not.
+"""Optional values: values that may be absent.
 
 Source: google/cel-go: cel/library.go (OptionalTypes).
 """

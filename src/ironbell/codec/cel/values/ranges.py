@@ -17,8 +17,8 @@ def plus(*numbers: int) -> int:
     return min(sum(numbers), MOST)
 
 
-def times(one: int, other: int) -> int:
-    return min(one * other, MOST)
+def times(left: int, right: int) -> int:
+    return min(left * right, MOST)
 
 
 def scaled(number: int, factor: float) -> int:
@@ -26,29 +26,29 @@ def scaled(number: int, factor: float) -> int:
     as_float = float(number)
     if as_float > 0 and factor > 0 and as_float > _LIMIT / factor:
         return MOST
-    found = math.ceil(as_float * factor)
-    return MOST if found >= _LIMIT else found
+    product = math.ceil(as_float * factor)
+    return MOST if product >= _LIMIT else product
 
 
 def wrapped(number: int) -> int:
-    """What 64 bits hold of a number: some sums are made without looking whether they overflow."""
+    """Return a number wrapped to 64 bits: some sums are computed without a check for overflow."""
     return number & MOST
 
 
 class Size(NamedTuple):
-    """How many characters, items or entries something has."""
+    """Return the number of characters, items or entries of something."""
 
     least: int
     most: int
 
-    def plus(self, other: Size) -> Size:
-        return Size(plus(self.least, other.least), plus(self.most, other.most))
+    def plus(self, right: Size) -> Size:
+        return Size(plus(self.least, right.least), plus(self.most, right.most))
 
-    def times(self, other: Size) -> Size:
-        return Size(times(self.least, other.least), times(self.most, other.most))
+    def times(self, right: Size) -> Size:
+        return Size(times(self.least, right.least), times(self.most, right.most))
 
-    def union(self, other: Size) -> Size:
-        return Size(min(self.least, other.least), max(self.most, other.most))
+    def union(self, right: Size) -> Size:
+        return Size(min(self.least, right.least), max(self.most, right.most))
 
 
 UNKNOWN: Final = Size(0, MOST)

@@ -21,7 +21,7 @@ def timestamp(value: Any) -> datetime:
     """A time in RFC 3339, or seconds since 1970.
 
     Raises:
-        CelError: it is none.
+        CelError: the text is not a time.
     """
     try:
         if isinstance(value, datetime):
@@ -29,8 +29,8 @@ def timestamp(value: Any) -> datetime:
         if type(value) is int:
             return datetime.fromtimestamp(value, UTC)
         if isinstance(value, str):
-            found = datetime.fromisoformat(value)
-            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+            parsed = datetime.fromisoformat(value)
+            return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise CelError(f"cannot make a timestamp of {value!r}") from error
     raise CelError(f"no such overload: timestamp({value!r})")
@@ -40,7 +40,7 @@ def duration(value: Any) -> timedelta:
     """A duration in Go's form, such as `1h30m`.
 
     Raises:
-        CelError: it is none.
+        CelError: the text is not a duration.
     """
     if isinstance(value, timedelta):
         return value
@@ -53,10 +53,10 @@ def duration(value: Any) -> timedelta:
 
 
 def _zoned(value: datetime, zone: str) -> datetime:
-    found = _OFFSET.fullmatch(zone)
-    if found:
-        shift = timedelta(hours=int(found[2]), minutes=int(found[3]))
-        return value.astimezone(timezone(-shift if found[1] == "-" else shift))
+    parsed = _OFFSET.fullmatch(zone)
+    if parsed:
+        shift = timedelta(hours=int(parsed[2]), minutes=int(parsed[3]))
+        return value.astimezone(timezone(-shift if parsed[1] == "-" else shift))
     try:
         return value.astimezone(ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

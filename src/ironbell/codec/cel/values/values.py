@@ -1,6 +1,6 @@
-"""What values are to CEL: their types, equality, order and arithmetic.
+"""Values of CEL: their types, equality, order and arithmetic.
 
-JSON integers are `int`, other numbers `double`. Booleans are no numbers, whatever Python says.
+JSON integers are `int`, other numbers `double`. Booleans are not numbers, unlike in Python.
 
 Source: google/cel-spec: doc/langdef.md, "Values", "Equality", "Ordering", "Overflow".
 """
@@ -67,9 +67,9 @@ def number_of(value: Any) -> int | float | None:
 
 def equal(left: Any, right: Any) -> bool:
     """Deep equality; numbers of different types compare by value, other types are never equal."""
-    one, other = number_of(left), number_of(right)
-    if one is not None and other is not None:
-        return one == other
+    first, second = number_of(left), number_of(right)
+    if first is not None and second is not None:
+        return first == second
     if isinstance(left, KeyedList) and isinstance(right, list):
         pay_for(left, right)
         return left.equals(right, equal)
@@ -92,9 +92,9 @@ def less(left: Any, right: Any) -> bool:
     Raises:
         CelError: the types have no order.
     """
-    one, other = number_of(left), number_of(right)
-    if one is not None and other is not None:
-        return one < other
+    first, second = number_of(left), number_of(right)
+    if first is not None and second is not None:
+        return first < second
     if type(left) is type(right) and isinstance(left, str | bytes | bool | datetime | timedelta):
         pay_for(left)
         return bool(left < right)

@@ -36,7 +36,7 @@ Match = Sequence[int]
 
 
 class RegexError(CallError):
-    """A text is no regular expression; the message is Go's, without the part at fault, which may be a secret."""
+    """A text is not a regular expression; the message is Go's, without the offending part, which may be a secret."""
 
 
 class Regex:
@@ -46,8 +46,8 @@ class Regex:
         """Compile.
 
         Raises:
-            RegexError: the expression is none.
-            LimitExceeded: it is too long for what is left to the template.
+            RegexError: the text is not a regular expression.
+            LimitExceeded: it is too long for the rest of the template's limit.
         """
         charge(_COMPILE_STEPS + len(expression))
         self._expression = expression
@@ -67,15 +67,15 @@ class Regex:
         self._names: dict[str, int] = dict(self._compiled.groupindex)
 
     def is_in(self, text: str) -> bool:
-        """Whether the expression is found in a text."""
+        """Return whether the expression matches in a text."""
         return next(_Searched(self, text).matches(1), None) is not None
 
     def find_all(self, text: str, count: int) -> list[str]:
-        """What is found in a text, without overlap; a negative count for all of it."""
+        """Return the matches in a text, without overlap; all of them if the count is negative."""
         searched = _Searched(self, text)
-        found = [searched.part(match[0], match[1]) for match in searched.matches(count)]
-        check_items(len(found))
-        return found
+        matches = [searched.substring(match[0], match[1]) for match in searched.matches(count)]
+        check_items(len(matches))
+        return matches
 
     def replace(self, text: str, template: str, *, is_literal: bool = False) -> str:
         """The text with each match replaced, by a template whose `$1`, `${1}` and `$name` are filled in (unknown ones
@@ -85,14 +85,14 @@ class Regex:
         last_end = size = 0
         for match in searched.replaced():
             start, end = match[0], match[1]
-            parts.append(searched.part(last_end, start))
+            parts.append(searched.substring(last_end, start))
             if end > last_end or start == 0:
                 parts.append(template if is_literal else self._expand(template, searched, match))
                 size += len(parts[-1])
                 check_chars(size)
                 charge(1 + len(parts[-1]) / 64)
             last_end = end
-        parts.append(searched.part(last_end, searched.end))
+        parts.append(searched.substring(last_end, searched.end))
         return "".join(parts)
 
     def split(self, text: str, count: int) -> list[str] | None:
@@ -109,21 +109,21 @@ class Regex:
                 break
             end = match[0]
             if match[1] != 0:
-                parts.append(searched.part(begin, end))
+                parts.append(searched.substring(begin, end))
                 check_items(len(parts))
             begin = match[1]
         if end != searched.end:
-            parts.append(searched.part(begin, searched.end))
+            parts.append(searched.substring(begin, searched.end))
         return parts
 
     def search(self, data: bytes, position: int, *, with_groups: bool) -> Match | None:
         """The leftmost match at or behind a position; positions are of bytes."""
         began = time.perf_counter()
-        found: Any = self._compiled.search(data, position)
+        match: Any = self._compiled.search(data, position)
         charge_measured(time.perf_counter() - began)
-        if found is None:
+        if match is None:
             return None
-        return [place for group in self._groups for place in found.span(group)] if with_groups else found.span()
+        return [place for group in self._groups for place in match.span(group)] if with_groups else match.span()
 
     @property
     def size(self) -> int:
@@ -140,7 +140,7 @@ class Regex:
             else:
                 index = self._names.get(name, -1)
             if 0 <= 2 * index < len(match) and match[2 * index] >= 0:
-                return searched.part(match[2 * index], match[2 * index + 1])
+                return searched.substring(match[2 * index], match[2 * index + 1])
             return ""
 
         charge(len(template) / 8)
@@ -162,7 +162,7 @@ class _Searched:
             self._places = _places(text)
         self.end = len(self._data)
 
-    def part(self, start: int, end: int) -> str:
+    def substring(self, start: int, end: int) -> str:
         """The text between two positions."""
         if self._own is None:
             return self._data[start:end].decode()

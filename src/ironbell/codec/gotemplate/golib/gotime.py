@@ -45,7 +45,7 @@ class Time(Opaque):
         return format_clock(_STRING_LAYOUT, self._clock())
 
     def json_text(self) -> str:
-        """As encoding/json writes it: RFC 3339."""
+        """Format as encoding/json does: RFC 3339."""
         return format_clock("2006-01-02T15:04:05.999999999Z07:00", self._clock())
 
     def plus(self, nanoseconds: int) -> Time:

@@ -30,7 +30,7 @@ ADDRESS = "0xc000000000"
 
 
 def sprint_value(value: Any) -> str:
-    """What `{{ value }}` writes."""
+    """Return the text that `{{ value }}` writes."""
     if isinstance(value, Pointer):
         value = dereference(value)
     return "<no value>" if value is None else sprint_one(value)
@@ -201,10 +201,10 @@ class Printer:
             data = data[: flags.precision]
         prefix = f"0{verb}" if flags.sharp else ""
         if flags.space:
-            shown = " ".join(prefix + format(byte, f"02{verb}") for byte in data)
+            reference_fields = " ".join(prefix + format(byte, f"02{verb}") for byte in data)
         else:
-            shown = (prefix if data else "") + (data.hex() if verb == "x" else data.hex().upper())
-        return self.pad(shown)
+            reference_fields = (prefix if data else "") + (data.hex() if verb == "x" else data.hex().upper())
+        return self.pad(reference_fields)
 
     def _integer(self, value: int, verb: str) -> str:
         if verb == "c":
@@ -222,14 +222,14 @@ class Printer:
     def _digits(self, value: int, verb: str, *, sharp: bool) -> str:
         flags = self.flags
         sign = "-" if value < 0 else "+" if flags.plus else " " if flags.space else ""
-        wanted = 0
+        minimum = 0
         if flags.precision is not None:
-            wanted = flags.precision
-            if wanted == 0 and value == 0:
+            minimum = flags.precision
+            if minimum == 0 and value == 0:
                 return " " * (flags.width or 0)
         elif flags.zero and not flags.minus and flags.width is not None:
-            wanted = flags.width - len(sign)
-        digits = integer_digits(abs(value), verb).rjust(wanted, "0")
+            minimum = flags.width - len(sign)
+        digits = integer_digits(abs(value), verb).rjust(minimum, "0")
         if sharp and verb in "boOxX":
             prefix = {"b": "0b", "x": "0x", "X": "0X"}.get(verb, "" if digits.startswith("0") else "0")
             digits = prefix + digits
@@ -273,7 +273,7 @@ class Printer:
 
 def _with_point(text: str, verb: str, precision: int) -> str:
     """The # flag: a decimal point always, and for %g its trailing zeros."""
-    wanted = (6 if precision == -1 else precision) if verb in "vgGx" else 0
+    minimum = (6 if precision == -1 else precision) if verb in "vgGx" else 0
     body, tail = text, ""
     for index, char in enumerate(text):
         if char in "pP" or (char in "eE" and verb not in "xX"):
@@ -285,7 +285,7 @@ def _with_point(text: str, verb: str, precision: int) -> str:
         if body[1:] == "0":
             significant = 1
         body += "."
-    return body + "0" * max(0, wanted - significant) + tail
+    return body + "0" * max(0, minimum - significant) + tail
 
 
 __all__ = ["ADDRESS", "Flags", "Printer", "sprint", "sprint_one", "sprint_value", "sprintln"]

@@ -43,7 +43,7 @@ def _char(char: str, delimiter: str, *, ascii_only: bool) -> str:
 
 
 def can_backquote(text: str) -> bool:
-    """Whether a raw string literal can hold the text."""
+    """Return whether a raw string literal can hold the text."""
     for char in text:
         code = ord(char)
         if code > 0x7F:

@@ -32,7 +32,7 @@ _ZONE = re.compile(r"GMT(?:[+-][0-9]{1,2})?|[A-Z]{3}T|[A-Z]{3}(?![A-Z])|ChST|MeS
 
 
 class TimeError(Exception):
-    """A text that is no time in its layout."""
+    """A text is not a time in its layout."""
 
 
 @dataclass(slots=True)
@@ -92,10 +92,10 @@ def _chunks(layout: str) -> list[tuple[str, str]]:
 
 def format_clock(layout: str, clock: Clock) -> str:
     """Go's Time.Format."""
-    return "".join(prefix + _shown(chunk, clock) for prefix, chunk in _chunks(layout))
+    return "".join(prefix + _formatted(chunk, clock) for prefix, chunk in _chunks(layout))
 
 
-def _shown(chunk: str, clock: Clock) -> str:
+def _formatted(chunk: str, clock: Clock) -> str:
     hour, minute, second = clock.second_of_day // 3600, clock.second_of_day // 60 % 60, clock.second_of_day % 60
     weekday = DAYS[(clock.days + 4) % 7]
     hour12 = hour % 12 or 12
@@ -268,12 +268,12 @@ class _Reader:
         month = self.month if self.month >= 0 else 1
         day = self.day if self.day >= 0 else 1
         if self.yearday >= 0:
-            found_year, found_month, found_day = date_of(days_of(self.year, 1, 1) + self.yearday - 1)
-            if (self.month >= 0 and self.month != found_month) or (self.day >= 0 and self.day != found_day):
+            year, month_of_year, day_of_month = date_of(days_of(self.year, 1, 1) + self.yearday - 1)
+            if (self.month >= 0 and self.month != month_of_year) or (self.day >= 0 and self.day != day_of_month):
                 raise TimeError("the day of the year does not match")
-            if found_year != self.year:
+            if year != self.year:
                 raise TimeError("a part of the time is out of range")
-            return self.year, found_month, found_day
+            return self.year, month_of_year, day_of_month
         if not 1 <= day <= _days_in(self.year, month):
             raise TimeError("a part of the time is out of range")
         return self.year, month, day

@@ -72,7 +72,7 @@ def _run_end(text: str, start: int, kind: _Word) -> int:
 
 
 def _continues(char: str, kind: _Word) -> bool:
-    """Whether a word of this kind goes on; punctuation takes in connectors that are punctuation too."""
+    """Return whether a word of this kind continues; punctuation takes in connectors that are punctuation too."""
     if kind is _Word.PUNCTUATION:
         return unicodedata.category(char)[0] == "P"
     if kind is _Word.ALPHABET:

@@ -41,7 +41,7 @@ def _indirect(value: Any) -> Any:
 
 
 def to_int64(value: Any) -> int:
-    """cast's ToInt64: 0 for anything that is no number."""
+    """cast's ToInt64: 0 for anything that is not a number."""
     value = _indirect(value)
     match value:
         case bool():
@@ -63,7 +63,7 @@ def _truncate(value: float) -> int:
 
 
 def _trim_zero_decimal(text: str) -> str:
-    """Without a decimal part of zeros only."""
+    """Remove a decimal part that has zeros only."""
     stripped = text.rstrip("0")
     if stripped != text and stripped.endswith("."):
         return stripped[:-1]
@@ -78,13 +78,13 @@ def _parse_int(text: str) -> int:
         literal = number(text)
     except ValueError:
         return 0
-    if literal.looks_float or literal.as_int is None:
+    if literal.is_float_like or literal.as_int is None:
         return 0
     return literal.as_int
 
 
 def to_float64(value: Any) -> float:
-    """cast's ToFloat64: 0 for anything that is no number."""
+    """cast's ToFloat64: 0 for anything that is not a number."""
     value = _indirect(value)
     match value:
         case bool():

@@ -77,7 +77,7 @@ def decode_base64(data: bytes) -> bytes:
 
 
 def _check_padding(data: bytes, position: int, count: int) -> None:
-    """What stands behind the first padding character; `count` is how many digits stood before it."""
+    """Check the text behind the first padding character; `count` is the number of digits before it."""
     if count == 2:
         position = _skip_breaks(data, position)
         if position == len(data):

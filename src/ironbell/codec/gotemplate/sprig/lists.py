@@ -52,7 +52,7 @@ def _prepend(items: Any, value: Any) -> list[Any]:
 
 
 @_add("first mustFirst", P.ANY)
-def _first(items: Any) -> Any:
+def _first_item(items: Any) -> Any:
     return next(iter(_items(items, "find first")), None)
 
 
@@ -62,7 +62,7 @@ def _last(items: Any) -> Any:
 
 
 @_add("rest mustRest", P.ANY)
-def _rest(items: Any) -> list[Any]:
+def _all_but_first(items: Any) -> list[Any]:
     return list(items[1:]) if _items(items, "find rest") else TypedList(elem=ANY_TYPE, is_nil=True)
 
 
@@ -131,13 +131,13 @@ def _concat(*lists: Any) -> list[Any]:
 
 @_add("chunk mustChunk", P.INT, P.ANY)
 def _chunk(size: int, items: Any) -> list[Any]:
-    found = _items(items, "chunk")
-    if size <= 0 and (size == 0 or not found):
+    elements = _items(items, "chunk")
+    if size <= 0 and (size == 0 or not elements):
         raise CallError("chunks need a positive size")
-    # What Go's arithmetic makes of a negative size: one element is its own chunk, more are none.
+    # With a negative size, Go's arithmetic puts a single element into its own chunk, and returns nothing for more.
     step = size if size > 0 else 1
-    used = found if size > 0 or len(found) == 1 else []
-    if size < 0 and (len(found) - 1) // size + 1 < 0:
+    used = elements if size > 0 or len(elements) == 1 else []
+    if size < 0 and (len(elements) - 1) // size + 1 < 0:
         raise CallError("chunks need a positive size")
     chunks = [list(used[start : start + step]) for start in range(0, len(used), step)]
     return TypedList(chunks, elem=f"[]{ANY_TYPE}")

@@ -44,8 +44,8 @@ def _regex_find(expression: str, text: str) -> str:
 
 @_add("regexFindAll mustRegexFindAll", P.STRING, P.STRING, P.INT)
 def _regex_find_all(expression: str, text: str, count: int) -> list[Any]:
-    found = _compile(expression).find_all(text, count)
-    return TypedList(found, elem="string", is_nil=not found)
+    matches = _compile(expression).find_all(text, count)
+    return TypedList(matches, elem="string", is_nil=not matches)
 
 
 @_add("regexReplaceAll mustRegexReplaceAll", P.STRING, P.STRING, P.STRING)

@@ -26,7 +26,7 @@ _add = SECRETS.add
 _BCRYPT_ALPHABET: Final = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _BCRYPT_MAX_BYTES = 72
 _BCRYPT_STEPS, _SCRYPT_STEPS = 50_000, 150_000
-"""Of one hash: they are made to be slow."""
+"""Limit for one hash: they are slow by design."""
 _BLOCK = 16
 _VOWELS, _CONSONANTS = "AEIOU", "BCDFGHJKLMNPQRSTVWXYZ"
 _LETTERS = _VOWELS + _VOWELS.lower() + _CONSONANTS + _CONSONANTS.lower()

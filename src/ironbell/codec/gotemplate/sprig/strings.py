@@ -131,5 +131,5 @@ def _replace(old: str, new: str, text: str) -> str:
 
 
 @_add("plural", P.STRING, P.STRING, P.INT)
-def _plural(one: str, many: str, count: int) -> str:
-    return one if count == 1 else many
+def _plural(singular: str, many: str, count: int) -> str:
+    return singular if count == 1 else many

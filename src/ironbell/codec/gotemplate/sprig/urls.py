@@ -33,7 +33,7 @@ def _escape(text: str, allowed: frozenset[int]) -> str:
 
 
 def _unescape(text: str, *, host: bool = False) -> str:
-    """Without percent escapes; a host's may stand only for bytes beyond ASCII, and for the percent sign itself."""
+    """Decode percent escapes; a host's may stand only for bytes beyond ASCII, and for the percent sign itself."""
 
     def value(match: re.Match[str]) -> bytes:
         digits = match[1] or ""

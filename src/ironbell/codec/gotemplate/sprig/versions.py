@@ -28,7 +28,7 @@ _WILD_PLAIN = re.sub(r"\((?!\?)", "(?:", _WILD)
 _OPS = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^"
 _SPACE = r"[\t\n\f\r ]"
 _RANGE = re.compile(rf"{_SPACE}*({_WILD_PLAIN}){_SPACE}+-{_SPACE}+({_WILD_PLAIN}){_SPACE}*")
-_ONE = re.compile(rf"{_SPACE}*({_OPS}){_SPACE}*({_WILD}){_SPACE}*")
+_CONSTRAINT = re.compile(rf"{_SPACE}*({_OPS}){_SPACE}*({_WILD}){_SPACE}*")
 _FIND = re.compile(rf"(?:{_OPS}){_SPACE}*(?:{_WILD_PLAIN})")
 _VALID = re.compile(
     rf"{_SPACE}*(?:{_OPS}){_SPACE}*(?:{_WILD_PLAIN}){_SPACE}*"
@@ -58,12 +58,12 @@ class Version(Opaque):
     @cached_property
     def methods(self) -> dict[str, Any]:
         comparisons: dict[str, Callable[[Version], Any]] = {
-            "Compare": lambda other: compare(self, other),
-            "Equal": lambda other: compare(self, other) == 0,
-            "LessThan": lambda other: compare(self, other) < 0,
-            "LessThanEqual": lambda other: compare(self, other) <= 0,
-            "GreaterThan": lambda other: compare(self, other) > 0,
-            "GreaterThanEqual": lambda other: compare(self, other) >= 0,
+            "Compare": lambda right: compare(self, right),
+            "Equal": lambda right: compare(self, right) == 0,
+            "LessThan": lambda right: compare(self, right) < 0,
+            "LessThanEqual": lambda right: compare(self, right) <= 0,
+            "GreaterThan": lambda right: compare(self, right) > 0,
+            "GreaterThanEqual": lambda right: compare(self, right) >= 0,
         }
         return {
             "Major": lambda: Uint64(self.major),
@@ -93,7 +93,7 @@ def parse_version(text: str) -> Version:
     """A version, whose minor and patch number may be missing.
 
     Raises:
-        CallError: it is none.
+        CallError: the text is not a version.
     """
     match = _VERSION.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
@@ -109,11 +109,11 @@ def parse_version(text: str) -> Version:
 
 
 def compare(left: Version, right: Version) -> int:
-    """-1, 0 or 1; build metadata does not count."""
+    """Compare: -1, 0 or 1; build metadata is ignored."""
     numbers = [(getattr(left, name), getattr(right, name)) for name in ("major", "minor", "patch")]
-    for mine, other in numbers:
-        if mine != other:
-            return -1 if mine < other else 1
+    for number, other in numbers:
+        if number != other:
+            return -1 if number < other else 1
     if not left.pre or not right.pre:
         return bool(right.pre) - bool(left.pre)
     return _compare_pre(left.pre, right.pre)
@@ -122,19 +122,19 @@ def compare(left: Version, right: Version) -> int:
 def _compare_pre(left: str, right: str) -> int:
     lefts, rights = left.split("."), right.split(".")
     for index in range(max(len(lefts), len(rights))):
-        mine = lefts[index] if index < len(lefts) else ""
-        other = rights[index] if index < len(rights) else ""
-        if mine != other:
-            return _compare_part(mine, other)
+        left = lefts[index] if index < len(lefts) else ""
+        right = rights[index] if index < len(rights) else ""
+        if left != right:
+            return _compare_part(left, right)
     return 0
 
 
-def _compare_part(mine: str, other: str) -> int:
-    if not mine or not other:
-        return 1 if mine else -1
-    numbers = [int(part) if part.isdecimal() and len(part) < 20 else None for part in (mine, other)]
+def _compare_part(left: str, right: str) -> int:
+    if not left or not right:
+        return 1 if left else -1
+    numbers = [int(part) if part.isdecimal() and len(part) < 20 else None for part in (left, right)]
     if numbers[0] is None and numbers[1] is None:
-        return 1 if mine > other else -1
+        return 1 if left > right else -1
     if numbers[0] is None or numbers[1] is None:
         return 1 if numbers[0] is None else -1
     return 1 if numbers[0] > numbers[1] else -1
@@ -142,7 +142,7 @@ def _compare_part(mine: str, other: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Constraint:
-    """An operator and a version; the flags say which numbers were left open."""
+    """An operator and a version; the flags name the numbers that were left open."""
 
     op: str
     version: Version
@@ -171,7 +171,7 @@ def _parse_constraints(text: str) -> list[list[_Constraint]]:
 
 
 def _parse_constraint(text: str) -> _Constraint:
-    match = _ONE.fullmatch(text)
+    match = _CONSTRAINT.fullmatch(text)
     if match is None:
         raise CallError("improper constraint")
     op, _, major, minor, patch, pre = match.group(1, 2, 3, 4, 5, 6)
@@ -198,50 +198,50 @@ def _is_wild(text: str) -> bool:
 
 
 def _not_equal(version: Version, constraint: _Constraint) -> bool:
-    wanted = constraint.version
+    required = constraint.version
     if constraint.dirty:
-        if wanted.major != version.major:
+        if required.major != version.major:
             return True
-        if wanted.minor != version.minor and not constraint.minor_dirty:
+        if required.minor != version.minor and not constraint.minor_dirty:
             return True
         if constraint.minor_dirty:
             return False
-        if wanted.patch != version.patch and not constraint.patch_dirty:
+        if required.patch != version.patch and not constraint.patch_dirty:
             return True
         if constraint.patch_dirty:
-            return bool(version.pre or wanted.pre) and _compare_pre(version.pre, wanted.pre) != 0
-    return compare(version, wanted) != 0
+            return bool(version.pre or required.pre) and _compare_pre(version.pre, required.pre) != 0
+    return compare(version, required) != 0
 
 
 def _greater(version: Version, constraint: _Constraint) -> bool:
-    wanted = constraint.version
+    required = constraint.version
     if constraint.dirty:
-        if version.major != wanted.major:
-            return version.major > wanted.major
+        if version.major != required.major:
+            return version.major > required.major
         if constraint.minor_dirty:
             return False
         if constraint.patch_dirty:
-            return version.minor > wanted.minor
-    return compare(version, wanted) > 0
+            return version.minor > required.minor
+    return compare(version, required) > 0
 
 
 def _less_or_equal(version: Version, constraint: _Constraint) -> bool:
-    wanted = constraint.version
+    required = constraint.version
     if not constraint.dirty:
-        return compare(version, wanted) <= 0
-    if version.major != wanted.major:
-        return version.major < wanted.major
-    return version.minor <= wanted.minor or constraint.minor_dirty
+        return compare(version, required) <= 0
+    if version.major != required.major:
+        return version.major < required.major
+    return version.minor <= required.minor or constraint.minor_dirty
 
 
 def _tilde(version: Version, constraint: _Constraint) -> bool:
-    wanted = constraint.version
-    if compare(version, wanted) < 0:
+    required = constraint.version
+    if compare(version, required) < 0:
         return False
-    anything = wanted.major == wanted.minor == wanted.patch == 0
+    anything = required.major == required.minor == required.patch == 0
     if anything and not constraint.minor_dirty and not constraint.patch_dirty:
         return True
-    return version.major == wanted.major and (version.minor == wanted.minor or constraint.minor_dirty)
+    return version.major == required.major and (version.minor == required.minor or constraint.minor_dirty)
 
 
 def _tilde_or_equal(version: Version, constraint: _Constraint) -> bool:
@@ -249,16 +249,16 @@ def _tilde_or_equal(version: Version, constraint: _Constraint) -> bool:
 
 
 def _caret(version: Version, constraint: _Constraint) -> bool:
-    wanted = constraint.version
-    if compare(version, wanted) < 0:
+    required = constraint.version
+    if compare(version, required) < 0:
         return False
-    if wanted.major > 0 or constraint.minor_dirty:
-        return version.major == wanted.major
+    if required.major > 0 or constraint.minor_dirty:
+        return version.major == required.major
     if version.major > 0:
         return False
-    if wanted.minor > 0 or constraint.patch_dirty:
-        return version.minor == wanted.minor
-    return version.minor == 0 and version.patch == wanted.patch
+    if required.minor > 0 or constraint.patch_dirty:
+        return version.minor == required.minor
+    return version.minor == 0 and version.patch == required.patch
 
 
 _CHECKS: Final[dict[str, Callable[[Version, _Constraint], bool]]] = {
