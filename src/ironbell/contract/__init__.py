@@ -1,1 +1,1 @@
-"""Layer 4: what several systems share by agreement, such as who may netboot and what a claim on a server is."""
+"""Layer 4: agreements between systems, such as the rules of netboot and the form of a claim on a server."""

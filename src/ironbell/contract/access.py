@@ -69,13 +69,13 @@ def policy_rules(grants: Iterable[Grant]) -> list[dict[str, list[str]]]:
 
 @dataclass(frozen=True)
 class Permissions:
-    """What the controllers of a system may do with the API."""
+    """Rights of the controllers of a system."""
 
     reads: PolicyRules
-    """What all of them watch; of Secrets and ConfigMaps that they exist, not what they contain."""
+    """Rights that all of them need to watch; of Secrets and ConfigMaps the metadata only, not the data."""
     writes: Mapping[str, PolicyRules]
-    """By controller."""
+    """Rights to write, by controller."""
     reviews: PolicyRules = ()
-    """What admission reads in addition."""
+    """Rights that admission needs in addition."""
     identities: Mapping[str, PolicyRules] = field(default_factory=dict)
     """By further identities: what one part of the system reads, and its controllers do not."""

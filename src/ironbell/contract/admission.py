@@ -37,7 +37,7 @@ class FieldProblem:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a kind's webhooks would do, in the stored version. Neither function changes what it is given."""
+    """Defaults and validation of a kind, in the stored version. Neither function changes its arguments."""
 
     kind: AnyKind
     default: Callable[[Fields, Fields | None], Fields]
@@ -54,28 +54,28 @@ def unchanged(new: Fields, old: Fields | None) -> Fields:
 
 
 def required(path: str, detail: str) -> FieldProblem:
-    """Something must be there."""
+    """Return the problem that a required field is missing."""
     return _problem(_REQUIRED, path, detail)
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldProblem:
     """The value is wrong."""
-    return _problem(_INVALID, path, _shown(value), detail)
+    return _problem(_INVALID, path, _quoted(value), detail)
 
 
 def type_invalid(path: str, value: Any, detail: str) -> FieldProblem:
     """The value is of a wrong type, or what it is for is not usable."""
-    return _problem(_TYPE_INVALID, path, _shown(value), detail)
+    return _problem(_TYPE_INVALID, path, _quoted(value), detail)
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldProblem:
     """The value is none of those that may be."""
-    return _problem(_NOT_SUPPORTED, path, _shown(value), f"supported values: {', '.join(map(_shown, supported))}")
+    return _problem(_NOT_SUPPORTED, path, _quoted(value), f"supported values: {', '.join(map(_quoted, supported))}")
 
 
 def duplicate(path: str, value: Any) -> FieldProblem:
     """The value is there more than once."""
-    return _problem(_DUPLICATE, path, _shown(value))
+    return _problem(_DUPLICATE, path, _quoted(value))
 
 
 def forbidden(path: str, detail: str) -> FieldProblem:
@@ -93,5 +93,5 @@ def _problem(kind: tuple[str, str], path: str, *parts: str) -> FieldProblem:
     return FieldProblem(path, reason, ": ".join([words, *(part for part in parts if part)]))
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     return msgspec.json.encode(value).decode()

@@ -1,4 +1,4 @@
-"""Admission that depends on other objects: a kind names the objects to look up, and decides once they are there.
+"""Admission that depends on other objects: a kind names the objects to look up, and decides with the results.
 
 Both are pure functions; the webhook server reads the objects in between.
 

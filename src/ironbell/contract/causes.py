@@ -1,4 +1,4 @@
-"""Which of several causes is the root, by the reason that an object reports. Pure.
+"""Choice of the root among several causes, by the reason that an object reports. Pure.
 
 `ironbell why` follows a chain of objects with this rule, and owners of Machines report the causes that it ranks highest
 in their conditions, so that both name the same cause.
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Weight(IntEnum):
-    """How much a cause explains; of two causes the heavier one is the root."""
+    """Weight of a cause; of two causes the heavier one is the root."""
 
     CONSEQUENCE = 0
     """It follows from the state of another object."""

@@ -1,10 +1,10 @@
-"""References that lead into another namespace, and the rights that whoever writes one must have there. Pure.
+"""References into another namespace, and the rights that their writers must have there. Pure.
 
 Controllers follow references with rights of their own, which are wider than those of the people who write them. So the
 writer of a reference must hold the rights that it makes use of; a reference within one's own namespace needs none.
 
-The verb `use` is no verb of any API: it grants nothing but references. Controllers hold it that copy references which
-their owners were allowed to set.
+The verb `use` belongs to no API: it grants nothing but references. It is held by controllers that copy references
+which their owners were allowed to set.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Crossing:
     rights: tuple[Access, ...]
     """Rights of people, of which the writer needs one."""
     rights_of_controllers: tuple[Access, ...] = ()
-    """Rights that serve as well, and that nobody needs to be told of."""
-    goes_to: str = ""
-    """What receives the contents, where that is part of the reference."""
+    """Rights that suffice as well, and that messages do not mention."""
+    receiver: str = ""
+    """Address that receives the contents, where that is part of the reference."""
 
     @property
     def any_of(self) -> tuple[Access, ...]:
@@ -64,17 +64,17 @@ class Crossing:
     @property
     def identity(self) -> tuple[str, ...]:
         """The same for a reference that says the same in another place of the object."""
-        return self.kind, self.namespace, self.name, self.goes_to
+        return self.kind, self.namespace, self.name, self.receiver
 
     def cause(self, user: str) -> str:
-        """Why a writer without the rights may not set it."""
+        """Return the reason why a writer without the rights may not set it."""
         denied = " nor ".join(map(str, self.rights))
         denied = f"may neither {denied}" if len(self.rights) > 1 else f"may not {denied}"
         where = f'{self.path} names {self.kind} "{self.namespace}/{self.name}"'
         return f'{where}, and user "{user}" {denied} in namespace "{self.namespace}"'
 
     def remedy(self, own_namespace: str) -> str:
-        """What its writer can do."""
+        """Return the remedy for its writer."""
         first = self.rights[0]
         role = f'a Role in namespace "{self.namespace}" with the verb "{first.verb}" on {first.full_resource}'
         return f'Name a {self.kind} in namespace "{own_namespace}", or ask an administrator for {role}.'
@@ -83,21 +83,22 @@ class Crossing:
 def crossings(group: str, plural: str, obj: Object, namespace: str) -> list[Crossing]:
     """The references of an object in `namespace` into other namespaces; empty for kinds that have none."""
     find = _KINDS.get((group, plural))
-    found = find(part(obj, "spec")) if find is not None else ()
-    return [one for one in found if one.name and one.namespace not in ("", namespace)]
+    references = find(mapping_at(obj, "spec")) if find is not None else ()
+    return [crossing for crossing in references if crossing.name and crossing.namespace not in ("", namespace)]
 
 
 def split(new: Sequence[Crossing], old: Sequence[Crossing]) -> tuple[list[Crossing], list[Crossing]]:
-    """Those that a write adds, and those that were there before."""
-    known = {one.identity for one in old}
-    return [one for one in new if one.identity not in known], [one for one in new if one.identity in known]
+    """Return the references that a write adds, and those that existed before."""
+    known = {crossing.identity for crossing in old}
+    added = [crossing for crossing in new if crossing.identity not in known]
+    return added, [crossing for crossing in new if crossing.identity in known]
 
 
 def secret_references(connection: Object) -> Iterator[tuple[str, str, str]]:
     """Path within the connection, namespace and name of the Secrets that a BMC's connection names."""
-    yield "authSecretRef", *_place(part(connection, "authSecretRef"))
-    hmac = part(part(part(connection, "providerOptions"), "rpc"), "hmac")
-    for algorithm, references in part(hmac, "secrets").items():
+    yield "authSecretRef", *_place(mapping_at(connection, "authSecretRef"))
+    hmac = mapping_at(mapping_at(mapping_at(connection, "providerOptions"), "rpc"), "hmac")
+    for algorithm, references in mapping_at(hmac, "secrets").items():
         for number, reference in enumerate(references or ()):
             yield f"providerOptions.rpc.hmac.secrets[{algorithm}][{number}]", *_place(reference)
 
@@ -107,10 +108,10 @@ def may_read_secret(namespace: str, name: str) -> Access:
     return Access("get", SECRET.group, SECRET.plural, namespace, name)
 
 
-def part(obj: Object, name: str) -> Object:
+def mapping_at(obj: Object, name: str) -> Object:
     """A mapping within an object; empty where there is none."""
-    found = obj.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = obj.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _of_bmc(spec: Object) -> Iterator[Crossing]:
@@ -119,21 +120,21 @@ def _of_bmc(spec: Object) -> Iterator[Crossing]:
 
 def _of_task(spec: Object) -> Iterator[Crossing]:
     """Nobody records the address of a Task's BMC: where the password goes is part of the reference."""
-    connection = part(spec, "connection")
-    redfish = part(part(connection, "providerOptions"), "redfish")
+    connection = mapping_at(spec, "connection")
+    redfish = mapping_at(mapping_at(connection, "providerOptions"), "redfish")
     yield from _of_connection(spec, f"{connection.get('host', '')}:{redfish.get('port') or ''}")
 
 
-def _of_connection(spec: Object, goes_to: str) -> Iterator[Crossing]:
-    for path, namespace, name in secret_references(part(spec, "connection")):
+def _of_connection(spec: Object, receiver: str) -> Iterator[Crossing]:
+    for path, namespace, name in secret_references(mapping_at(spec, "connection")):
         rights = (may_read_secret(namespace, name),)
         copied = (Access(USE, SECRET.group, SECRET.plural, namespace, name),)
-        yield Crossing(f"spec.connection.{path}", SECRET.kind, namespace, name, rights, copied, goes_to)
+        yield Crossing(f"spec.connection.{path}", SECRET.kind, namespace, name, rights, copied, receiver)
 
 
 def _of_job(spec: Object) -> Iterator[Crossing]:
-    """Whoever may create Jobs beside the Machine can power it anyway."""
-    namespace, name = _place(part(spec, "machineRef"))
+    """A user who may create Jobs beside the Machine can power it anyway."""
+    namespace, name = _place(mapping_at(spec, "machineRef"))
     use = Access(USE, MACHINE.group, MACHINE.plural, namespace, name)
     create = Access("create", JOB.group, JOB.plural, namespace)
     yield Crossing("spec.machineRef", MACHINE.kind, namespace, name, (use, create))
@@ -144,12 +145,12 @@ def _of_tinkerbell_cluster(spec: Object) -> Iterator[Crossing]:
 
 
 def _of_tinkerbell_cluster_template(spec: Object) -> Iterator[Crossing]:
-    """What is made of a template is made by a controller: its writer is the one to be asked."""
-    yield from _of_override(part(part(spec, "template"), "spec"), "spec.template.spec")
+    """A controller creates the objects of a template, so that the writer of the template needs the right."""
+    yield from _of_override(mapping_at(mapping_at(spec, "template"), "spec"), "spec.template.spec")
 
 
 def _of_override(spec: Object, path: str) -> Iterator[Crossing]:
-    namespace, name = _place(part(spec, "templateOverrideRef"))
+    namespace, name = _place(mapping_at(spec, "templateOverrideRef"))
     rights = Access("get", TEMPLATE.group, TEMPLATE.plural, namespace, name)
     copied = Access(USE, TEMPLATE.group, TEMPLATE.plural, namespace, name)
     yield Crossing(f"{path}.templateOverrideRef", TEMPLATE.kind, namespace, name, (rights,), (copied,))
@@ -157,9 +158,9 @@ def _of_override(spec: Object, path: str) -> Iterator[Crossing]:
 
 def _of_cluster(spec: Object) -> Iterator[Crossing]:
     """In the stored version and in the older one."""
-    topology = part(spec, "topology")
+    topology = mapping_at(spec, "topology")
     for path, namespace, name in (
-        ("classRef", *_place(part(topology, "classRef"))),
+        ("classRef", *_place(mapping_at(topology, "classRef"))),
         ("class", str(topology.get("classNamespace") or ""), str(topology.get("class") or "")),
     ):
         rights = Access("get", _CLUSTER_API, "clusterclasses", namespace, name)
@@ -167,8 +168,8 @@ def _of_cluster(spec: Object) -> Iterator[Crossing]:
 
 
 def _place(reference: Any) -> tuple[str, str]:
-    found = reference if isinstance(reference, Mapping) else {}
-    return str(found.get("namespace") or ""), str(found.get("name") or "")
+    place = reference if isinstance(reference, Mapping) else {}
+    return str(place.get("namespace") or ""), str(place.get("name") or "")
 
 
 _KINDS: Final[Mapping[tuple[str, str], Callable[[Object], Iterator[Crossing]]]] = {

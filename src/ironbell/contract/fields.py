@@ -11,7 +11,7 @@ from typing import Any
 
 
 def at(data: Any, *path: str) -> Any:
-    """What is at a path; None where there is nothing."""
+    """Return the value at a path, or None if it is absent."""
     for name in path:
         if not isinstance(data, dict):
             return None

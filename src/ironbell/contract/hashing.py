@@ -33,7 +33,7 @@ def label_value(text: str) -> str:
 
 
 def is_label_value_of(text: str, value: str) -> bool:
-    """Whether a label's value stands for this name."""
+    """Return whether a label's value stands for this name."""
     return value == label_value(text)
 
 

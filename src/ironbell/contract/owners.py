@@ -1,6 +1,6 @@
 """Owner references, pure: lists of them, and the patches that change them.
 
-Who is meant is told by group, kind and name: a reference to another version of the kind is the same one, and a uid that
+Group, kind and name identify an owner: a reference to another version of the kind is the same one, and a uid that
 has changed (the objects were moved to another API server) is put right.
 
 Source: kubernetes-sigs/cluster-api: util/util.go; kubernetes/apimachinery: pkg/apis/meta/v1/controller_ref.go.
@@ -34,13 +34,13 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
-def is_same_owner(one: OwnerReference, other: OwnerReference) -> bool:
-    """Whether two references name the same object."""
-    return (group_of(one.api_version), one.kind, one.name) == (group_of(other.api_version), other.kind, other.name)
+def is_same_owner(left: OwnerReference, right: OwnerReference) -> bool:
+    """Return whether two references name the same object."""
+    return (group_of(left.api_version), left.kind, left.name) == (group_of(right.api_version), right.kind, right.name)
 
 
 def refers_to(reference: OwnerReference, kind: AnyKind, obj: Resource) -> bool:
-    """Whether a reference names this object."""
+    """Return whether a reference names this object."""
     return (group_of(reference.api_version), reference.kind, reference.name) == (
         kind.group,
         kind.kind,
@@ -54,13 +54,13 @@ def controller_of(obj: Resource) -> OwnerReference | None:
 
 
 def is_controlled_by(obj: Resource, kind: AnyKind, owner: Resource) -> bool:
-    """Whether this owner controls the object."""
+    """Return whether this owner controls the object."""
     reference = controller_of(obj)
     return reference is not None and refers_to(reference, kind, owner)
 
 
 def is_owned_by(obj: Resource, kind: AnyKind, owner: Resource) -> bool:
-    """Whether this owner is among the object's."""
+    """Return whether this owner is among the object's."""
     return any(refers_to(reference, kind, owner) for reference in obj.metadata.owner_references)
 
 

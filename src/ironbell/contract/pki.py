@@ -49,7 +49,7 @@ PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 
 class KeyAlgorithm(StrEnum):
-    """What `encryptionAlgorithm` may say."""
+    """Values of `encryptionAlgorithm`."""
 
     RSA_2048 = "RSA-2048"
     RSA_3072 = "RSA-3072"
@@ -62,7 +62,7 @@ _RSA_BITS: Final = {KeyAlgorithm.RSA_2048: 2048, KeyAlgorithm.RSA_3072: 3072, Ke
 
 
 class PkiError(IronbellError):
-    """A certificate or key cannot be read, or they do not belong together. Never tells any of their content."""
+    """A certificate or key cannot be read, or they do not belong together. The message has none of their content."""
 
     reason, retry = "CertificateUnusable", Retry.NEVER
 
@@ -80,7 +80,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whom a certificate is for."""
+    """Subject of a certificate."""
 
     common_name: str
     organizations: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Subject:
 
 
 def algorithm_of(text: str) -> KeyAlgorithm:
-    """What `encryptionAlgorithm` asks for; RSA 2048 where it is empty.
+    """Return the algorithm that `encryptionAlgorithm` names; RSA 2048 if it is empty.
 
     Raises:
         PkiError: there is no such algorithm.
@@ -103,7 +103,7 @@ def algorithm_of(text: str) -> KeyAlgorithm:
 
 
 def create_authority(algorithm: KeyAlgorithm, now: datetime, *, days: int = 0, name: str = AUTHORITY_NAME) -> KeyPair:
-    """A self-signed authority that signs leaves only. Blocks while the key is made.
+    """Create a self-signed authority that signs leaves only. Blocks while the key is generated.
 
     Args:
         days: how long it is valid; 0 means ten years.
@@ -121,7 +121,7 @@ def create_authority(algorithm: KeyAlgorithm, now: datetime, *, days: int = 0, n
 
 
 def create_service_account_keys(algorithm: KeyAlgorithm) -> KeyPair:
-    """The service accounts' pair: a public key, where other pairs have a certificate. Blocks while the key is made."""
+    """Create the service accounts' pair, with a public key in place of a certificate. Blocks during key generation."""
     key = _create_key(algorithm)
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     return KeyPair(key.public_key().public_bytes(encoding, form), private_pem(key, traditional=True))
@@ -135,7 +135,7 @@ def create_signed_pair(
     *,
     lifetime: timedelta = CLIENT_LIFETIME,
 ) -> KeyPair:
-    """A pair whose certificate an authority signs, valid from when the authority is. Blocks while the key is made.
+    """Create a pair whose certificate an authority signs, valid from when the authority is. Blocks like the others.
 
     Raises:
         PkiError: the authority cannot be used.
@@ -193,7 +193,7 @@ def first_certificate(pem: bytes) -> bytes:
 
 
 def certificate_hashes(pem: bytes) -> list[str]:
-    """What kubeadm calls `caCertHashes`: a digest of the public key of each certificate in a bundle.
+    """Return the `caCertHashes` of kubeadm: a digest of the public key of each certificate in a bundle.
 
     Raises:
         PkiError: a certificate cannot be read.
@@ -204,7 +204,7 @@ def certificate_hashes(pem: bytes) -> list[str]:
 
 
 def expires_at(pem: bytes) -> datetime:
-    """When the first certificate of a bundle ends.
+    """Return when the first certificate of a bundle expires.
 
     Raises:
         PkiError: it cannot be read.
@@ -243,7 +243,7 @@ def _create_key(algorithm: KeyAlgorithm) -> PrivateKey:
 
 def _private_key(pem: bytes) -> PrivateKey:
     try:
-        # OpenSSL tests the primes of RSA keys anew: 40 ms for 2,048 bits, in which no other thread runs
+        # OpenSSL tests the primes of RSA keys again: 40 ms for 2,048 bits, in which no other thread runs
         key = serialization.load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError):
         raise PkiError("there is no unencrypted private key in PEM form") from None
@@ -255,7 +255,7 @@ def _private_key(pem: bytes) -> PrivateKey:
 
 
 def _is_consistent(key: rsa.RSAPrivateNumbers) -> bool:
-    """Whether the numbers fit, primality aside: RFC 8017 section 3.2, and what Go checks when it reads a key."""
+    """Return whether the numbers fit, primality aside: RFC 8017 section 3.2, and what Go checks when it reads a key."""
     p, q, e = key.p, key.q, key.public_numbers.e
     if min(p, q, e, key.d) < 2 or not p & q & e & 1 or p * q != key.public_numbers.n:
         return False

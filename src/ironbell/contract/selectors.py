@@ -14,7 +14,7 @@ from ironbell.base.labels import LabelSelector, Requirement, SelectorError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _PREFIX: Final = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
-_WANTED: Final = {"In": True, "NotIn": False, "Exists": True, "DoesNotExist": False}
+_EXPECTED: Final = {"In": True, "NotIn": False, "Exists": True, "DoesNotExist": False}
 
 
 class ExpressionLike(Protocol):
@@ -66,10 +66,12 @@ class PlainSelector:
 def text(selector: SelectorLike) -> str:
     """The selector as `kubectl -l` takes it; what `status.selector` of scalable objects holds."""
     terms = [(key, f"{key}={value}") for key, value in selector.match_labels.items()]
-    for one in selector.match_expressions:
-        values = ",".join(sorted(one.values))
-        shown = {"In": f" in ({values})", "NotIn": f" notin ({values})"}.get(one.operator, "")
-        terms.append((one.key, f"{'!' if one.operator == 'DoesNotExist' else ''}{one.key}{shown}"))
+    for requirement in selector.match_expressions:
+        values = ",".join(sorted(requirement.values))
+        shown = {"In": f" in ({values})", "NotIn": f" notin ({values})"}.get(requirement.operator, "")
+        terms.append(
+            (requirement.key, f"{'!' if requirement.operator == 'DoesNotExist' else ''}{requirement.key}{shown}")
+        )
     return ",".join(term for _, term in sorted(terms, key=lambda item: item[0]))
 
 
@@ -77,28 +79,31 @@ def compiled(selector: SelectorLike) -> LabelSelector:
     """The selector, ready to match; an empty one matches everything.
 
     Raises:
-        SelectorError: a key, an operator or a list of values is none.
+        SelectorError: a key, an operator or a list of values is invalid.
     """
     return LabelSelector(
         (
             *(_requirement(key, "In", (value,)) for key, value in sorted(selector.match_labels.items())),
-            *(_requirement(one.key, one.operator, one.values) for one in selector.match_expressions),
+            *(
+                _requirement(requirement.key, requirement.operator, requirement.values)
+                for requirement in selector.match_expressions
+            ),
         )
     )
 
 
 def matches(selector: SelectorLike | None, labels: Mapping[str, str]) -> bool:
-    """Whether labels satisfy a selector; none and an empty one are satisfied by all.
+    """Return whether labels satisfy a selector; a missing or empty one is satisfied by all.
 
     Raises:
-        SelectorError: the selector is none.
+        SelectorError: the selector is invalid.
     """
     return selector is None or compiled(selector).matches(labels)
 
 
 def _requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
-    wanted = _WANTED.get(operator)
-    if wanted is None:
+    expected = _EXPECTED.get(operator)
+    if expected is None:
         raise SelectorError(f'"{operator}" is not a valid label selector operator')
     prefix, slash, name = key.rpartition("/")
     if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
@@ -109,7 +114,7 @@ def _requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
         for value in values:
             if value and not _NAME.fullmatch(value):
                 raise SelectorError(f'values[{key}]: Invalid value: "{value}": must be empty or a label value')
-        return Requirement(key, wanted, frozenset(values))
+        return Requirement(key, expected, frozenset(values))
     if values:
         raise SelectorError("values: Invalid value: values set must be empty for exists and does not exist")
-    return Requirement(key, wanted)
+    return Requirement(key, expected)

@@ -54,7 +54,7 @@ C = TypeVar("C", bound=Closable)
 
 
 class Definitions(Enum):
-    """Where the CustomResourceDefinitions of a system's kinds are installed."""
+    """Installation of the CustomResourceDefinitions of a system's kinds."""
 
     ALWAYS = "Always"
     """Everywhere: servers toward machines need them, whichever controllers run."""
@@ -103,7 +103,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Settings:
-    """What systems are told by their users: typed values, at most one of each type."""
+    """Settings of systems from their users: typed values, at most one of each type."""
 
     values: tuple[object, ...] = ()
 
@@ -129,7 +129,7 @@ DEFAULT_SETTINGS = Settings()
 
 @dataclass
 class Runtime:
-    """What a process gives to the controllers that run in it."""
+    """Environment that a process gives to the controllers that run in it."""
 
     api: Api
     """The API under the identity that reads for all controllers."""
@@ -191,7 +191,7 @@ class System:
     converted: frozenset[str] = frozenset()
     """Names of the definitions whose objects are converted between versions."""
     scale_checked: frozenset[str] = frozenset()
-    """Those among `admitted` of which not every number of replicas is valid."""
+    """Return the numbers of replicas in `admitted` that are not valid."""
     webhooks_of: str = ""
     """The system whose process answers the webhooks of these kinds on a cluster; empty: this one's."""
     webhooks: Webhooks | None = None

@@ -1,7 +1,7 @@
 """Objects made from templates of providers.
 
 The kind of a clone is the template's without the suffix `Template`, in the version that the template was read in. The
-clone says which template it comes from.
+clone names the template that it comes from.
 
 Source: kubernetes-sigs/cluster-api: controllers/external/util.go (GenerateTemplate).
 """
@@ -75,7 +75,7 @@ def cloned_body(
     annotations: Mapping[str, str],
     owners: Sequence[OwnerReference] = (),
 ) -> Fields:
-    """What `clone` creates, as plain data without `apiVersion` and `kind`."""
+    """Return the object that `clone` creates, as plain data without `apiVersion` and `kind`."""
     _kind, obj = template.kind_and_object
     inner = map_at(obj.body, "spec", "template")
     about = template.reference
@@ -97,7 +97,7 @@ def cloned_body(
 
 
 def is_cloned_from(obj: Unstructured, template: External) -> bool:
-    """Whether an object was made from this template."""
+    """Return whether an object was created from this template."""
     about, annotations = template.reference, obj.metadata.annotations
     return (annotations.get(ANNOTATION_CLONED_FROM_NAME), annotations.get(ANNOTATION_CLONED_FROM_GROUP_KIND)) == (
         about.name,

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.base.ports import HTTPS_PORT
-from ironbell.contract.crossing import USE, Access, may_read_secret, part, secret_references
+from ironbell.contract.crossing import USE, Access, mapping_at, may_read_secret, secret_references
 from ironbell.contract.servers.bmc_service import service_of
 from ironbell.kube.decision import Key
 
@@ -106,11 +106,11 @@ def rights_to_write(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> It
     """For each annotation about addresses that a write of a Machine changes: the rights that the writer must have, of
     each inner list one."""
     before, after = _annotations(old or {}), _annotations(new)
-    place = str(part(new, "metadata").get("namespace") or ""), str(part(new, "metadata").get("name") or "")
+    place = str(mapping_at(new, "metadata").get("namespace") or ""), str(mapping_at(new, "metadata").get("name") or "")
     named = [
         may_read_secret(namespace or place[0], name)
         for obj in (new, old or {})
-        for _, namespace, name in secret_references(part(part(obj, "spec"), "connection"))
+        for _, namespace, name in secret_references(mapping_at(mapping_at(obj, "spec"), "connection"))
         if name
     ]
     # without a Secret it would be those that the Machine may name later
@@ -137,4 +137,4 @@ def _cause(machine: Key, recorded: str, address: str) -> str:
 
 
 def _annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    return part(part(obj, "metadata"), "annotations")
+    return mapping_at(mapping_at(obj, "metadata"), "annotations")

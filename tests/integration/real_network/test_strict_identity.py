@@ -73,13 +73,13 @@ async def test_an_impostor_gets_neither_workflow_nor_user_data(place: Place) -> 
         script = place.fetch(impostor, f"/ipxe/script/{victim.mac}/auto.ipxe")
         assert "boots from its disk" in script
         assert "boot_token" not in script
-        await watching.until(lambda: "asked for again" in watching.outcome("one"), within_s=10, what="a safe end")
+        await watching.until(lambda: "requested again" in watching.outcome("one"), within_s=10, what="a safe end")
         assert watching.state("one") == "FAILED"
         await watching.until(lambda: not watching.allows_pxe("victim"), within_s=10, what="no netboot")
         assert place.fetch(victim.namespace, f"{path}/2009-04-04/user-data").startswith("refused")
         assert not isinstance(place.as_agent(victim.namespace, token), workflow_pb2.ActionResponse)
         await watching.until(
-            lambda: any("asked for again" in one.message for one in watching.events("Hardware", "victim")),
+            lambda: any("requested again" in one.message for one in watching.events("Hardware", "victim")),
             within_s=10,
             what="an Event",
         )

@@ -89,7 +89,7 @@ def test_the_key_of_an_external_authority_may_be_missing() -> None:
 def test_what_cannot_be_read_is_named() -> None:
     with pytest.raises(SecretUnusableError, match=r"Secret site/one-etcd has no data.tls.crt"):
         cluster_secrets.key_pair_of(secret({"tls.key": "a2V5"}))
-    with pytest.raises(SecretUnusableError, match=r"Secret site/one-etcd: data.tls.key is no base 64"):
+    with pytest.raises(SecretUnusableError, match=r"Secret site/one-etcd: data.tls.key is not valid base64"):
         cluster_secrets.key_pair_of(secret({"tls.crt": "Y3J0", "tls.key": "?"}))
 
 
@@ -137,9 +137,9 @@ def test_a_rotated_kubeconfig_keeps_its_server() -> None:
     ("kubeconfig", "message"),
     [
         (b"\xff", "is no YAML"),
-        (b"[]", "is no object"),
+        (b"[]", "is not an object"),
         (b"{}", "holds no client certificate"),
-        (b"users: [{name: a, user: {client-certificate-data: '?'}}]", "is no base 64"),
+        (b"users: [{name: a, user: {client-certificate-data: '?'}}]", "is not valid base64"),
         (b"users: [{name: a, user: {client-certificate-data: AAAA}}]", "client certificate is unusable"),
     ],
 )

@@ -180,7 +180,7 @@ async def test_a_cluster_that_may_be_there_is_tried_often_from_the_start(
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [({}, "has no data.value"), ({"value": "!"}, "is no base 64")],
+    [({}, "has no data.value"), ({"value": "!"}, "is not valid base64")],
 )
 async def test_a_secret_without_a_kubeconfig_is_said(
     management: Management, data: dict[str, str], message: str

@@ -1,1 +1,1 @@
-"""What providers, control planes and bootstrap providers agree on about clusters and their Machines."""
+"""Contracts of infrastructure, control plane and bootstrap providers about clusters and their Machines."""

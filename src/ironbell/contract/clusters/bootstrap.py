@@ -1,4 +1,4 @@
-"""What bootstrap providers agree to say, by both contracts.
+"""Fields of bootstrap providers' objects, by both contracts.
 
 Source: kubernetes-sigs/cluster-api: internal/contract/bootstrap.go.
 """
@@ -28,12 +28,12 @@ class BootstrapConfig:
 
     @property
     def data_secret_created_field(self) -> str:
-        """The field that says so."""
+        """The field that reports it."""
         return "status.ready" if self.contract == V1BETA1 else "status.initialization.dataSecretCreated"
 
     @property
     def data_secret_created(self) -> bool:
-        """Whether the Secret with the data is there."""
+        """Return whether the Secret with the data exists."""
         return flag_at(self.body, *self.data_secret_created_field.split(".")) or False
 
     @property
@@ -42,7 +42,7 @@ class BootstrapConfig:
 
     @property
     def failure_reason(self) -> str:
-        """Why there will never be data (v1beta1 contract)."""
+        """Return the reason why there will never be data (v1beta1 contract)."""
         return text_at(self.body, "status", "failureReason")
 
     @property

@@ -1,4 +1,4 @@
-"""What a server has, in comparable numbers: one reading of its inventory, whoever reported it.
+"""Capabilities of a server in comparable numbers: one reading of its inventory, from any source.
 
 The agent's report is taken first, part by part, since it saw the machine from inside; what it lacks comes from the
 BMC's (`status.attributes.outOfBand`). What nobody reported is None, which satisfies no requirement.
@@ -16,7 +16,7 @@ from ironbell.contract.servers.agent_inventory import in_band
 from ironbell.contract.servers.directory import normal_mac
 
 ARCHITECTURES: Final = {"": "amd64", "x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-"""What Hardware and firmware call an architecture, to Kubernetes' name for it."""
+"""Architectures as Hardware and firmware name them, to Kubernetes' names."""
 _FILLERS: Final = frozenset(
     {
         "to be filled by o.e.m.",
@@ -33,7 +33,7 @@ _FILLERS: Final = frozenset(
         "0123456789",
     }
 )
-"""What firmware says where its maker has said nothing."""
+"""Placeholders of firmware for values that its manufacturer has not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a server has; bytes, and bits per second."""
+    """Capabilities of a server; bytes, and bits per second."""
 
     architecture: str | None = None
     vendor: str | None = None
@@ -65,7 +65,7 @@ class Capabilities:
 
 
 def capabilities(hardware: Hardware) -> Capabilities:
-    """What is known of this server."""
+    """Return the known capabilities of this server."""
     attributes = hardware.status.attributes
     mac = _boot_mac(hardware)
     inside = _of(in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, "")), mac)
@@ -121,10 +121,11 @@ def _known(text: str) -> str | None:
 def _disks(inventory: Inventory) -> tuple[Disk, ...] | None:
     if not inventory.block_devices:
         return None
-    found = (
-        Disk(one.name, one.size_bytes, one.serial_number, one.drive_type, one.wwn) for one in inventory.block_devices
+    disks = (
+        Disk(disk.name, disk.size_bytes, disk.serial_number, disk.drive_type, disk.wwn)
+        for disk in inventory.block_devices
     )
-    return tuple(sorted((disk for disk in found if disk.size > 0), key=lambda disk: disk.name))
+    return tuple(sorted((disk for disk in disks if disk.size > 0), key=lambda disk: disk.name))
 
 
 def _switch(ports: list[NetworkPort], boot_mac: str) -> Neighbour | None:

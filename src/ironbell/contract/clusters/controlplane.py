@@ -1,4 +1,4 @@
-"""What control plane providers agree to say, by both contracts.
+"""Fields of control plane providers' objects, by both contracts.
 
 Source: kubernetes-sigs/cluster-api: internal/contract/controlplane.go.
 """
@@ -18,7 +18,7 @@ from ironbell.contract.fields import at, flag_at, maps_at, number_at, text_at
 
 @dataclass(frozen=True, slots=True)
 class VersionCount:
-    """How many machines have a version."""
+    """Numbers of machines by version."""
 
     version: str
     replicas: int
@@ -38,17 +38,17 @@ class ControlPlane:
 
     @property
     def initialized_field(self) -> str:
-        """The field that says so."""
+        """The field that reports it."""
         return "status.initialized" if self.contract == V1BETA1 else "status.initialization.controlPlaneInitialized"
 
     @property
     def initialized(self) -> bool:
-        """Whether the control plane takes requests. Callers remember that it was True."""
+        """Return whether the control plane serves requests. Callers remember that it was True."""
         return flag_at(self.body, *self.initialized_field.split(".")) or False
 
     @property
     def denies_initialized(self) -> bool:
-        """Whether the control plane object reports false, and not only nothing: it takes back what it reported."""
+        """Return whether the object reports false, and not nothing: the control plane withdraws what it reported."""
         return flag_at(self.body, *self.initialized_field.split(".")) is False
 
     @property
@@ -58,7 +58,7 @@ class ControlPlane:
 
     @property
     def externally_managed(self) -> bool:
-        """Whether it runs on no Machines of the cluster."""
+        """Return whether it runs on no Machines of the cluster."""
         return flag_at(self.body, "status", "externalManagedControlPlane") or False
 
     @property
@@ -67,18 +67,18 @@ class ControlPlane:
 
     @property
     def version(self) -> str:
-        """The version that is wanted."""
+        """The desired version."""
         return text_at(self.body, "spec", "version")
 
     @property
     def versions(self) -> tuple[VersionCount, ...]:
         """Versions that run, the oldest first; of one that only says `status.version` that."""
-        found = tuple(
+        versions = tuple(
             VersionCount(text_at(item, "version"), number_at(item, "replicas") or 0)
             for item in maps_at(self.body, "status", "versions")
         )
         single = text_at(self.body, "status", "version")
-        return found or ((VersionCount(single, 0),) if single else ())
+        return versions or ((VersionCount(single, 0),) if single else ())
 
     @property
     def current_version(self) -> str:
@@ -87,24 +87,24 @@ class ControlPlane:
 
     @property
     def is_provisioning(self) -> bool:
-        """Whether no version runs yet."""
+        """Return whether no version runs yet."""
         return not self.current_version
 
     @property
     def is_upgrading(self) -> bool:
-        """Whether a version runs that is older than the wanted one."""
-        wanted = find_version(self.version)
+        """Return whether a version runs that is older than the desired one."""
+        desired = find_version(self.version)
         running = [find_version(count.version) for count in self.versions]
-        return wanted is not None and any(version is not None and is_newer(wanted, version) for version in running)
+        return desired is not None and any(version is not None and is_newer(desired, version) for version in running)
 
     @property
     def has_replicas(self) -> bool:
-        """Whether it has a number of replicas at all."""
+        """Return whether it has a number of replicas at all."""
         return self.replicas is not None
 
     @property
     def replicas(self) -> int | None:
-        """The wanted number."""
+        """The desired number."""
         return number_at(self.body, "spec", "replicas")
 
     @property
@@ -117,10 +117,10 @@ class ControlPlane:
 
     @property
     def available_replicas(self) -> int | None:
-        """In the v1beta1 contract what is left of the wanted number."""
+        """Number of unavailable replicas; in the v1beta1 contract the rest of the desired number."""
         if self.contract == V1BETA1:
-            wanted = self.replicas
-            return None if wanted is None else wanted - (number_at(self.body, "status", "unavailableReplicas") or 0)
+            desired = self.replicas
+            return None if desired is None else desired - (number_at(self.body, "status", "unavailableReplicas") or 0)
         return number_at(self.body, "status", "availableReplicas")
 
     @property
@@ -130,12 +130,12 @@ class ControlPlane:
 
     @property
     def is_scaling(self) -> bool:
-        """Whether any of its numbers is not the wanted one."""
-        wanted = self.replicas
-        if wanted is None:
+        """Return whether any of its numbers differs from the desired one."""
+        desired = self.replicas
+        if desired is None:
             return False
         counts = (self.status_replicas, self.up_to_date_replicas, self.ready_replicas, self.available_replicas)
-        return any(count != wanted for count in counts)
+        return any(count != desired for count in counts)
 
     @property
     def selector(self) -> str:
@@ -163,7 +163,7 @@ class ControlPlane:
 
     @property
     def infrastructure_path(self) -> tuple[str, ...]:
-        """Where the reference to that template is."""
+        """Path of the reference to that template."""
         inner = ("infrastructureRef",) if self.contract == V1BETA1 else ("spec", "infrastructureRef")
         return ("spec", "machineTemplate", *inner)
 
@@ -177,7 +177,7 @@ class ControlPlane:
 
     @property
     def has_machines(self) -> bool:
-        """Whether it makes Machines from a template."""
+        """Return whether it creates Machines from a template."""
         return at(self.body, "spec", "machineTemplate") is not None
 
     @property
@@ -186,7 +186,7 @@ class ControlPlane:
 
     @property
     def failure_reason(self) -> str:
-        """Why it will never be what it should (v1beta1 contract)."""
+        """Return the reason why it will never reach its desired state (v1beta1 contract)."""
         return text_at(self.body, "status", "failureReason")
 
     @property

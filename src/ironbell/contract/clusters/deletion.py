@@ -1,4 +1,4 @@
-"""What the deletion of a Cluster stops in the objects that belong to it."""
+"""Effects of the deletion of a Cluster on the objects that belong to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironbell.kube.finalizers import is_deleting
 def creation_stopped(cluster: Cluster) -> str:
     """Return why no Machine is created for this Cluster any more, or "" if Machines may be created.
 
-    Workers are deleted before the control plane, which takes its time: whoever counted Machines in the meantime would
+    Workers are deleted before the control plane, which takes its time: a count of Machines in the meantime would
     claim servers that nobody uses.
     """
     if not is_deleting(cluster):

@@ -1,9 +1,9 @@
 """Objects of providers: looked up by reference in the version that keeps a contract.
 
 A reconciler that looks them up has `DEFINITIONS` among its watches and `BY_GROUP_KIND` among its indexes (both of
-`contract.clusters.references`). Its keys come back when what they looked up comes, changes or goes, and when the
-definition of the kind does. What is not known yet is `UNKNOWN`, which is not `MISSING`: nobody may conclude from it
-that something was deleted.
+`contract.clusters.references`). Its keys are requeued when the object that they read is created, changed or deleted,
+and when the definition of the kind is. An object that cannot be read yet is `UNKNOWN`, which is not `MISSING`: no
+controller may conclude from it that the object was deleted.
 
 Source: kubernetes-sigs/cluster-api: controllers/external/util.go.
 """
@@ -29,7 +29,7 @@ from ironbell.kube.reconciler import Cache, DynamicWatch, Unsynced, owner_keys
 
 
 class State(Enum):
-    """What is known of an object."""
+    """State of an object, as far as it is known."""
 
     EXISTS = "exists"
     MISSING = "missing"
@@ -39,14 +39,14 @@ class State(Enum):
 
 
 class ReferencedObjectMissingError(IronbellError):
-    """An object is needed that is not there."""
+    """A required object does not exist."""
 
     reason = "ReferencedObjectMissing"
 
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """What a look-up gave."""
+    """Result of reading a reference."""
 
     state: State
     reference: ObjectReference
@@ -56,7 +56,7 @@ class External:
     contract: str = ""
     obj: Unstructured | None = None
     problem: str = ""
-    """What the API or the definition lacks, where the state is UNKNOWN or NO_SUCH_KIND; UNKNOWN without one passes."""
+    """Problem of the API or the definition in the states UNKNOWN and NO_SUCH_KIND; UNKNOWN without one is temporary."""
 
     @property
     def exists(self) -> bool:
@@ -64,12 +64,12 @@ class External:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the object certainly is not there."""
+        """Return whether the object certainly does not exist."""
         return self.state is State.MISSING
 
     @property
     def is_deleting(self) -> bool:
-        """Whether it is there and its deletion was asked for."""
+        """Return whether the object exists and is being deleted."""
         return self.obj is not None and self.obj.metadata.deletion_timestamp is not None
 
     @property
@@ -84,7 +84,7 @@ class External:
         return self.kind, self.obj
 
     def __str__(self) -> str:
-        """What to tell a person who waits for it."""
+        """Message for a user who waits for the object."""
         name = f"{self.reference.kind} {self.namespace}/{self.reference.name}"
         if self.state is State.EXISTS:
             return name
@@ -97,23 +97,23 @@ class External:
 
 def read_reference(cache: Cache, reference: Reference, namespace: str) -> External:
     """The object that a reference names, in the version of the newest contract."""
-    about = ObjectReference(reference.api_group, reference.kind, reference.name)
+    target = ObjectReference(reference.api_group, reference.kind, reference.name)
     try:
-        contracted = resolve(cache, about.api_group, about.kind)
+        contracted = resolve(cache, target.api_group, target.kind)
     except NoSuchKindError as error:
-        return External(State.NO_SUCH_KIND, about, namespace, problem=error.message)
-    return _read(cache, contracted, about, namespace)
+        return External(State.NO_SUCH_KIND, target, namespace, problem=error.message)
+    return _read(cache, contracted, target, namespace)
 
 
 def read_version(cache: Cache, api_version: str, kind: str, namespace: str, name: str) -> External:
     """The object that a reference with an apiVersion names, in that version."""
     group, _, version = api_version.rpartition("/")
-    about = ObjectReference(group, kind, name)
+    target = ObjectReference(group, kind, name)
     try:
         contracted = resolve_version(cache, group, version, kind)
     except NoSuchKindError as error:
-        return External(State.NO_SUCH_KIND, about, namespace, problem=error.message)
-    return _read(cache, contracted, about, namespace)
+        return External(State.NO_SUCH_KIND, target, namespace, problem=error.message)
+    return _read(cache, contracted, target, namespace)
 
 
 def external_watch(owner: AnyKind) -> DynamicWatch:
@@ -121,10 +121,10 @@ def external_watch(owner: AnyKind) -> DynamicWatch:
     return DynamicWatch(lambda obj, _cache: owner_keys(owner, obj))
 
 
-def _read(cache: Cache, contracted: Contracted, about: ObjectReference, namespace: str) -> External:
+def _read(cache: Cache, contracted: Contracted, target: ObjectReference, namespace: str) -> External:
     kind, contract = contracted.kind, contracted.contract
-    found = cache.dynamic(kind, namespace if kind.namespaced else "", about.name)
-    if isinstance(found, Unsynced):
-        return External(State.UNKNOWN, about, namespace, kind, contract, problem=found.problem)
-    state = State.MISSING if found is None else State.EXISTS
-    return External(state, about, namespace, kind, contract, found)
+    obj = cache.dynamic(kind, namespace if kind.namespaced else "", target.name)
+    if isinstance(obj, Unsynced):
+        return External(State.UNKNOWN, target, namespace, kind, contract, problem=obj.problem)
+    state = State.MISSING if obj is None else State.EXISTS
+    return External(state, target, namespace, kind, contract, obj)

@@ -15,12 +15,12 @@ from ironbell.contract.hashing import fnv32a
 
 
 def fewest(domains: Sequence[str], all_machines: Iterable[str], current_machines: Iterable[str], *, seed: str) -> str:
-    """The domain where the next machine goes; empty if there are no domains.
+    """Return the domain for the next machine; empty if there are no domains.
 
     Args:
         domains: names of the domains there are.
         all_machines: domains of all machines, one entry each.
-        current_machines: domains of those that stay (up to date, not being deleted); they count first.
+        current_machines: domains of those that stay (up to date, not being deleted); they are compared first.
         seed: what breaks ties.
     """
     every, current = Counter(all_machines), Counter(current_machines)
@@ -33,7 +33,7 @@ def most(domains: Sequence[str], all_machines: Iterable[str], eligible_machines:
     Args:
         domains: names of the domains there are.
         all_machines: domains of all machines, one entry each.
-        eligible_machines: domains of those that may be taken; they count first.
+        eligible_machines: domains of those that may be deleted; they are compared first.
         seed: what breaks ties.
     """
     every, eligible = Counter(all_machines), Counter(eligible_machines)

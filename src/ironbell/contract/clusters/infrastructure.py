@@ -1,4 +1,4 @@
-"""What infrastructure providers agree to say: clusters, machines and their templates, by both contracts.
+"""Fields of infrastructure providers' objects: clusters, machines and their templates, by both contracts.
 
 Source: kubernetes-sigs/cluster-api: internal/contract/infrastructure_{cluster,machine,machine_template}.go.
 """
@@ -18,7 +18,7 @@ from ironbell.contract.fields import at, flag_at, map_at, maps_at, number_at, te
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where an API server is reached; valid with both."""
+    """Endpoint of an API server; valid with both."""
 
     host: str = ""
     port: int = 0
@@ -35,17 +35,17 @@ class _Provided:
 
     @property
     def provisioned_field(self) -> str:
-        """The field that says so."""
+        """The field that reports it."""
         return "status.ready" if self.contract == V1BETA1 else "status.initialization.provisioned"
 
     @property
     def provisioned(self) -> bool:
-        """Whether it was made for good. Never goes back to False by contract; callers remember that it was True."""
+        """Return whether it is provisioned; by contract for good. Callers remember that it was True."""
         return flag_at(self.body, *self.provisioned_field.split(".")) or False
 
     @property
     def failure_reason(self) -> str:
-        """Why it will never be what it should (v1beta1 contract)."""
+        """Return the reason why it will never reach its desired state (v1beta1 contract)."""
         return text_at(self.body, "status", "failureReason")
 
     @property
@@ -105,12 +105,12 @@ class InfrastructureMachine(_Provided):
 
     @property
     def failure_domain(self) -> str:
-        """Where the machine is; in `status` by the contract, still read from `spec`."""
+        """Failure domain of the machine; in `status` by the contract, still read from `spec`."""
         return text_at(self.body, "status", "failureDomain") or text_at(self.body, "spec", "failureDomain")
 
     @property
     def interruptible(self) -> bool:
-        """Whether the machine may be taken away at any time."""
+        """Return whether the machine may be interrupted at any time."""
         return flag_at(self.body, "status", "interruptible") or False
 
 

@@ -1,4 +1,4 @@
-"""The administrator's kubeconfig of a workload cluster: made, read, and when it is to be made anew.
+"""The administrator's kubeconfig of a workload cluster: creation, reading, and the time of its rotation.
 
 Source: kubernetes-sigs/cluster-api: util/kubeconfig/kubeconfig.go, util/certs/consts.go.
 """
@@ -22,13 +22,13 @@ ROTATE_BEFORE: Final = pki.CLIENT_LIFETIME / 2
 
 
 class KubeconfigError(IronbellError):
-    """A kubeconfig cannot be read. Its content is never told."""
+    """A kubeconfig cannot be read. Its content is never part of the message."""
 
     reason, retry = "KubeconfigUnusable", Retry.NEVER
 
 
 def create_kubeconfig(cluster: str, server: str, authority: KeyPair, algorithm: KeyAlgorithm, now: datetime) -> bytes:
-    """A kubeconfig with a new key and certificate, good for a year. Blocks while the key is made.
+    """Create a kubeconfig with a new key and certificate, valid for a year. Blocks while the key is generated.
 
     Args:
         cluster: the Cluster's name.
@@ -75,7 +75,7 @@ def server_of(kubeconfig: bytes, cluster: str) -> str:
 
 
 def client_certificate_ends(kubeconfig: bytes) -> datetime:
-    """When the first of a kubeconfig's client certificates ends.
+    """Return when the first of a kubeconfig's client certificates expires.
 
     Raises:
         KubeconfigError: it cannot be read, or holds none.
@@ -90,19 +90,19 @@ def client_certificate_ends(kubeconfig: bytes) -> datetime:
 
 
 def needs_rotation(kubeconfig: bytes, now: datetime) -> bool:
-    """Whether less than half of a client certificate's life is left.
+    """Return whether less than half of a client certificate's life is left.
 
     Raises:
-        KubeconfigError: that cannot be said.
+        KubeconfigError: the kubeconfig cannot be read.
     """
     return client_certificate_ends(kubeconfig) - now < ROTATE_BEFORE
 
 
 def rotation_due(kubeconfig: bytes, now: datetime) -> timedelta:
-    """How long until `needs_rotation`; not negative.
+    """Return the time until `needs_rotation`; not negative.
 
     Raises:
-        KubeconfigError: that cannot be said.
+        KubeconfigError: the kubeconfig cannot be read.
     """
     return max(client_certificate_ends(kubeconfig) - ROTATE_BEFORE - now, timedelta(0))
 
@@ -115,7 +115,7 @@ def _client_certificates(document: Fields) -> Iterator[bytes]:
             try:
                 yield base64.b64decode(str(data), validate=True)
             except binascii.Error:
-                raise KubeconfigError("the kubeconfig's client-certificate-data is no base 64") from None
+                raise KubeconfigError("the kubeconfig's client-certificate-data is not valid base64") from None
 
 
 def _entries(document: Fields, section: str) -> list[Fields]:
@@ -129,7 +129,7 @@ def _parsed(kubeconfig: bytes) -> dict[str, Any]:
     except (goyaml.YamlError, UnicodeDecodeError):
         raise KubeconfigError("the kubeconfig is no YAML") from None
     if not isinstance(document, dict):
-        raise KubeconfigError("the kubeconfig is no object")
+        raise KubeconfigError("the kubeconfig is not an object")
     return document
 
 

@@ -1,4 +1,4 @@
-"""What keeps Machines from being available, as conditions of their owners report it. Pure.
+"""Causes that keep Machines from being available, as conditions of their owners report them. Pure.
 
 Only causes that do not end by themselves are reported: progress is on the Machine alone, so that it changes nothing
 above. The lines have the form of upstream's conditions, `* Machine NAME: MESSAGE`.
@@ -28,12 +28,12 @@ _HOLDS_DELETION: Final = frozenset(
     {"ForeignJob", "ForeignTemplate", "ForeignWorkflow", "HardwareHeld", "HardwareNotConfirmed"}
 )
 """Reasons of an infrastructure's machine that is being deleted; others may be of the time before."""
-_NODE_TROUBLE: Final = frozenset({"NodeNotHealthy", "NodeHealthyUnknown"})
+_NODE_PROBLEMS: Final = frozenset({"NodeNotHealthy", "NodeHealthyUnknown"})
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a Machine is not available."""
+    """Reason why a Machine is not available."""
 
     message: str
     weight: Weight
@@ -42,9 +42,9 @@ class Cause:
 def cause_of(machine: Machine) -> Cause | None:
     """Return the root cause of a Machine that is not available, or not deleted; None if it is under way."""
     if is_deleting(machine):
-        found = find_condition(machine.status.conditions, "InfrastructureReady")
-        holds = found is not None and found.status == "False" and found.reason in _HOLDS_DELETION
-        return Cause(_message(found), Weight.NEEDS_HELP) if found is not None and holds else None
+        condition = find_condition(machine.status.conditions, "InfrastructureReady")
+        holds = condition is not None and condition.status == "False" and condition.reason in _HOLDS_DELETION
+        return Cause(_message(condition), Weight.NEEDS_HELP) if condition is not None and holds else None
     return heaviest(_causes(machine), lambda cause: cause.weight)
 
 
@@ -62,13 +62,13 @@ def cause_lines(machines: Sequence[Machine]) -> list[str]:
 
 def without_repeated_causes(lines: Sequence[str]) -> list[str]:
     """Leave out causes of Machines that an earlier line has already: two conditions may report the same one."""
-    said: set[tuple[str, ...]] = set()
+    seen: set[tuple[str, ...]] = set()
     kept: list[str] = []
     for block in _blocks("\n".join(lines).split("\n")):
         text = tuple(line.strip() for line in block)
-        if text in said and text[0].startswith("* Machine"):
+        if text in seen and text[0].startswith("* Machine"):
             continue
-        said.add(text)
+        seen.add(text)
         kept += block
     return kept
 
@@ -97,16 +97,16 @@ def _causes(machine: Machine) -> Iterator[Cause]:
         yield Cause(_shortened(failure), Weight.NEEDS_HELP)
     conditions = machine.status.conditions
     for type_ in _OF_PROVIDERS:
-        found = find_condition(conditions, type_)
-        if found is not None and found.status == "False" and weight_of(found.reason) is Weight.NEEDS_HELP:
-            yield Cause(_message(found), Weight.NEEDS_HELP)
+        condition = find_condition(conditions, type_)
+        if condition is not None and condition.status == "False" and weight_of(condition.reason) is Weight.NEEDS_HELP:
+            yield Cause(_message(condition), Weight.NEEDS_HELP)
     node = find_condition(conditions, "NodeHealthy")
-    if machine.status.node_ref.name and node is not None and node.reason in _NODE_TROUBLE:
+    if machine.status.node_ref.name and node is not None and node.reason in _NODE_PROBLEMS:
         yield Cause(_message(node), Weight.WAITING)
 
 
-def _message(found: Condition) -> str:
-    return _shortened(found.message or found.reason)
+def _message(condition: Condition) -> str:
+    return _shortened(condition.message or condition.reason)
 
 
 def _shortened(message: str) -> str:

@@ -20,9 +20,9 @@ def terminal_failure(machine: Machine) -> str:
     if machine.status.node_ref.name or is_deleting(machine):
         return ""
     for type_, reason in _TERMINAL.items():
-        found = find_condition(machine.status.conditions, type_)
-        if found is not None and (found.status, found.reason) == ("False", reason):
-            return found.message or reason
+        condition = find_condition(machine.status.conditions, type_)
+        if condition is not None and (condition.status, condition.reason) == ("False", reason):
+            return condition.message or reason
     return ""
 
 

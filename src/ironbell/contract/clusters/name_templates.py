@@ -39,19 +39,21 @@ def render_name(template: str, cluster: str, random: str, variables: Mapping[str
         variables: what else there is, such as `{"machineSet": {"name": "md-0"}}`.
 
     Raises:
-        NameTemplateError: it does not parse, or reads what is not there.
+        NameTemplateError: it does not parse, or reads a variable that does not exist.
     """
     if template == MACHINE_SET_MACHINES and "machineSet" in variables:
         return shortened(f"{variables['machineSet']['name']}-{random}", random)
-    return _rendered(template, cluster, random, tuple((name, tuple(each.items())) for name, each in variables.items()))
+    return _rendered(
+        template, cluster, random, tuple((name, tuple(values.items())) for name, values in variables.items())
+    )
 
 
 @lru_cache(maxsize=1024)
 def _rendered(
     template: str, cluster: str, random: str, variables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 ) -> str:
-    """Kept for a while: a name is asked for in every look at an owner that might need one more object."""
-    data = {"cluster": {"name": cluster}, "random": random, **{name: dict(each) for name, each in variables}}
+    """Render a name. Results are cached: every reconcile of an owner that may need one more object renders one."""
+    data = {"cluster": {"name": cluster}, "random": random, **{name: dict(values) for name, values in variables}}
     try:
         return shortened(render(template, data, functions=BUILTINS, steps=BRIEF_STEPS, seconds=BRIEF_SECONDS), random)
     except TemplateError as error:
@@ -59,5 +61,5 @@ def _rendered(
 
 
 def shortened(name: str, random: str) -> str:
-    """The name, cut to what a label value may have, with the random part at its end if it had to be cut."""
+    """Return the name, cut to the length of a label value, followed by the random part if it had to be cut."""
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - len(random)] + random

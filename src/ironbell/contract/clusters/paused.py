@@ -1,4 +1,4 @@
-"""Pause: an object, or all of a cluster, is left as it is.
+"""Pause: controllers skip an object, or all objects of a cluster.
 
 Source: kubernetes-sigs/cluster-api: util/paused/paused.go, util/annotations/helpers.go.
 """
@@ -17,22 +17,22 @@ NOT_PAUSED: Final = "NotPaused"
 
 
 def has_paused_annotation(obj: Resource) -> bool:
-    """Whether the object itself is to be left alone, whatever the annotation's value."""
+    """Return whether the object itself is paused, whatever the annotation's value."""
     return ANNOTATION_PAUSED in obj.metadata.annotations
 
 
 def is_externally_managed(obj: Resource) -> bool:
-    """Whether somebody else manages this object."""
+    """Return whether an external system manages this object."""
     return ANNOTATION_MANAGED_BY in obj.metadata.annotations
 
 
 def is_paused(obj: Resource, *, cluster_paused: bool = False) -> bool:
-    """Whether nothing is to be done for the object; `cluster_paused` is its Cluster's `spec.paused`."""
+    """Return whether controllers skip the object; `cluster_paused` is its Cluster's `spec.paused`."""
     return cluster_paused or has_paused_annotation(obj)
 
 
 def paused_condition(kind: str, obj: Resource, *, cluster_paused: bool = False) -> Condition:
-    """The object's condition `Paused`; its time is set by whoever puts it among the others."""
+    """Return the object's condition `Paused`; its time is set when it is merged into the others."""
     why = []
     if cluster_paused:
         why.append("Cluster spec.paused is set to true")

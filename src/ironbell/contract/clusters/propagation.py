@@ -1,7 +1,7 @@
 """Labels and annotations that one object hands to another, kept in step.
 
-What was handed over is remembered in two annotations of the receiver, so that what the giver has no more is taken away
-and what others wrote there stays. That needs no field managers, and survives a move to another API server.
+Two annotations of the receiver record what was handed over, so that keys which the giver no longer has are removed and
+keys that others wrote stay. That needs no field managers, and survives a move to another API server.
 
 Source: kubernetes-sigs/cluster-api: docs/proposals/20221003-In-place-propagation-of-Kubernetes-objects-only-changes.md
 (what is propagated); the tracking annotations follow those that upstream's Machine controller writes on Nodes.
@@ -32,11 +32,11 @@ class Handed:
 
     @staticmethod
     def of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Handed:
-        """What a template hands over."""
+        """Return the labels and annotations that a template hands over."""
         return Handed(dict(labels), {**annotations, **_record(labels, annotations)})
 
     def is_on(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
-        """Whether an object has all of it, and nothing that came from the template before."""
+        """Return whether an object has all of them, and none that came from the template before."""
         return (
             self.labels.items() <= labels.items()
             and self.annotations.items() <= annotations.items()
@@ -68,14 +68,14 @@ def metadata_change(
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
 ) -> dict[str, Any]:
-    """As `Handed.change`, for one object."""
+    """Return the same as `Handed.change`, for one object."""
     return Handed.of(labels, annotations).change(have_labels, have_annotations)
 
 
 def _change(have: Mapping[str, str], want: Mapping[str, str], known: set[str]) -> dict[str, str | None]:
     changed: dict[str, str | None] = {name: value for name, value in want.items() if have.get(name) != value}
-    gone: dict[str, str | None] = {name: None for name in known if name in have and name not in want}
-    return dict(sorted((changed | gone).items()))
+    removed: dict[str, str | None] = {name: None for name in known if name in have and name not in want}
+    return dict(sorted((changed | removed).items()))
 
 
 def _record(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:

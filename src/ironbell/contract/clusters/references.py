@@ -1,7 +1,7 @@
 """References to objects of kinds that are not ours, and in which version of the API they are read.
 
 A reference names group, kind and name. The version follows from labels on the kind's CustomResourceDefinition:
-`cluster.x-k8s.io/<contract>: <version>[_<version>...]` says which versions keep which contract. Of the contracts that
+`cluster.x-k8s.io/<contract>: <version>[_<version>...]` lists a contract's versions. Of the contracts that
 we understand the newest is taken, and of its versions the newest.
 
 Definitions are watched without their schemas, and found by group and kind.
@@ -28,7 +28,7 @@ from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 V1BETA1: Final = "v1beta1"
 V1BETA2: Final = "v1beta2"
 CONTRACTS: Final = (V1BETA2, V1BETA1)
-"""Those we understand, the newest first."""
+"""Supported contracts, the newest first."""
 
 BY_GROUP_KIND: Final[Index[KindDefinition]] = Index(
     KIND_DEFINITION, "group-kind", lambda definition: [f"{definition.spec.group}/{definition.spec.names.kind}"]
@@ -37,14 +37,14 @@ BY_GROUP_KIND: Final[Index[KindDefinition]] = Index(
 
 
 class NoSuchKindError(IronbellError):
-    """What a reference names has no definition, or one that names no contract we understand."""
+    """The kind of a reference has no definition, or one that names no supported contract."""
 
     reason = "NoSuchKind"
     retry = Retry.NEVER
 
 
 class Reference(Protocol):
-    """What refers to an object in the same namespace (`ContractVersionedObjectReference`)."""
+    """Reference to an object in the same namespace (`ContractVersionedObjectReference`)."""
 
     @property
     def api_group(self) -> str: ...
@@ -67,7 +67,7 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True)
 class Contracted:
-    """How objects of a kind are read: with which kind (and so version), and by which contract."""
+    """Kind (and so version) and contract with which objects are read."""
 
     kind: Kind[Unstructured]
     contract: str
@@ -82,15 +82,15 @@ DEFINITIONS: Final[Watch[KindDefinition]] = read_by(
 
 
 def resolve(cache: Cache, group: str, kind: str) -> Contracted:
-    """How objects of a kind are read.
+    """Return the kind and contract with which objects of a kind are read.
 
     Raises:
         NoSuchKindError: it has no definition, or none of the contracts.
     """
     definition = _definition(cache, group, kind)
-    found = contracted_version(definition.metadata.labels)
-    if found is not None:
-        contract, version = found
+    contracted = contracted_version(definition.metadata.labels)
+    if contracted is not None:
+        contract, version = contracted
         return Contracted(_kind(definition, version), contract)
     raise NoSuchKindError(
         f"CustomResourceDefinition {definition.metadata.name} has no label"
@@ -108,7 +108,7 @@ def contracted_version(labels: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def definition_name(group: str, kind: str) -> str:
-    """What the definition of a kind is called, as upstream expects it to be."""
+    """Return the name of the definition of a kind, as upstream expects it."""
     return f"{plural_of(kind.lower())}.{group}"
 
 
@@ -116,12 +116,12 @@ def contract_api_version(labels: Mapping[str, str], group: str) -> str:
     """The apiVersion in which a reference to a kind of the group is written for clients of older versions, by its
     definition's labels. A kind without a definition, or whose definition names no contract, is taken to follow the
     older one: one missing provider must not make whole lists unreadable."""
-    found = contracted_version(labels)
-    return f"{group}/{found[1] if found is not None else V1BETA1}"
+    contracted = contracted_version(labels)
+    return f"{group}/{contracted[1] if contracted is not None else V1BETA1}"
 
 
 def resolve_version(cache: Cache, group: str, version: str, kind: str) -> Contracted:
-    """How objects of a kind are read in a version that the reference names; the contract is what that version keeps.
+    """Return the kind with which objects are read in the version of a reference, and the contract of that version.
 
     Raises:
         NoSuchKindError: it has no definition, or the version none of the contracts.
@@ -136,7 +136,7 @@ def resolve_version(cache: Cache, group: str, version: str, kind: str) -> Contra
 
 
 def api_version(cache: Cache, group: str, kind: str) -> str:
-    """The apiVersion in which objects of a kind are read; empty if that cannot be told."""
+    """Return the apiVersion in which objects of a kind are read; empty if it is unknown."""
     try:
         return resolve(cache, group, kind).kind.api_version
     except NoSuchKindError:
@@ -144,10 +144,10 @@ def api_version(cache: Cache, group: str, kind: str) -> str:
 
 
 def _definition(cache: Cache, group: str, kind: str) -> KindDefinition:
-    found = cache.indexed(BY_GROUP_KIND, f"{group}/{kind}")
-    if not found:
+    definitions = cache.indexed(BY_GROUP_KIND, f"{group}/{kind}")
+    if not definitions:
         raise NoSuchKindError(f"there is no CustomResourceDefinition for {kind} in group {group}")
-    return found[0]
+    return definitions[0]
 
 
 def _kind(definition: KindDefinition, version: str) -> Kind[Unstructured]:

@@ -28,11 +28,11 @@ KEY: Final = "tls.key"
 VALUE: Final = "value"
 """The key of a kubeconfig, and of user data."""
 FORMAT: Final = "format"
-"""The key that says what user data is."""
+"""Key of the format of user data."""
 
 
 class Purpose(StrEnum):
-    """What a Secret of a cluster is for; the suffix of its name."""
+    """Purpose of a Secret of a cluster; the suffix of its name."""
 
     KUBECONFIG = "kubeconfig"
     CLUSTER_CA = "ca"
@@ -66,7 +66,7 @@ def value_of(secret: Secret, key: str) -> bytes | None:
     """A value in plain; None if the Secret has none under this key.
 
     Raises:
-        SecretUnusableError: the value is no base 64.
+        SecretUnusableError: the value is not valid base64.
     """
     text = secret.data.get(key)
     if text is None:
@@ -74,11 +74,11 @@ def value_of(secret: Secret, key: str) -> bytes | None:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise SecretUnusableError(f"Secret {'/'.join(secret.key)}: data.{key} is no base 64") from None
+        raise SecretUnusableError(f"Secret {'/'.join(secret.key)}: data.{key} is not valid base64") from None
 
 
 def key_pair_of(secret: Secret) -> KeyPair:
-    """Certificate and key that a Secret holds, as they are; the key may be missing (an external etcd's authority).
+    """Return certificate and key of a Secret, unparsed; the key may be missing (an external etcd's authority).
 
     Raises:
         SecretUnusableError: there is no certificate, or a value cannot be read.

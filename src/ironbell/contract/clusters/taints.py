@@ -12,7 +12,7 @@ from typing import Any, Final
 from ironbell.api.cluster.names import TAINT_OUTDATED_REVISION, TAINT_UNINITIALIZED
 from ironbell.contract.admission import FieldProblem, invalid
 
-_OURS: Final = (TAINT_UNINITIALIZED, TAINT_OUTDATED_REVISION)
+_RESERVED: Final = (TAINT_UNINITIALIZED, TAINT_OUTDATED_REVISION)
 _NODE_PREFIX: Final = "node.kubernetes.io/"
 _NODE_ALLOWED: Final = "node.kubernetes.io/out-of-service"
 _CLOUD_PREFIX: Final = "node.cloudprovider.kubernetes.io/"
@@ -24,7 +24,7 @@ _KEY: Final = re.compile(
 
 
 def taint_problems(taints: Any, path: str) -> Iterator[FieldProblem]:
-    """What is wrong with the keys of `spec.taints` of a Machine or a template of one."""
+    """Return the problems of the keys of `spec.taints` of a Machine or a template of one."""
     for number, taint in enumerate(taints or ()):
         key = str(taint.get("key", "")) if isinstance(taint, dict) else ""
         if why := _reserved(key):
@@ -35,7 +35,7 @@ def taint_problems(taints: Any, path: str) -> Iterator[FieldProblem]:
 
 
 def _reserved(key: str) -> str:
-    if key in _OURS:
+    if key in _RESERVED:
         return "taint key is not allowed"
     if key.startswith(_NODE_PREFIX) and key != _NODE_ALLOWED:
         return f"taint key must not have the prefix {_NODE_PREFIX}, except for {_NODE_ALLOWED}"

@@ -21,7 +21,7 @@ _STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
 
 
 class VersionError(IronbellError):
-    """A text that is no version."""
+    """A text is not a version."""
 
     reason = "InvalidVersion"
     retry = Retry.NEVER
@@ -40,12 +40,12 @@ class Version:
 
     @property
     def core(self) -> Version:
-        """Without what comes after the patch number."""
+        """The version without its prerelease and build."""
         return Version(self.major, self.minor, self.patch)
 
     @property
     def precedence(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]:
-        """What orders versions."""
+        """Key that orders versions."""
         return (self.major, self.minor, self.patch, not self.prerelease, tuple(map(_identifier, self.prerelease)))
 
     def __eq__(self, other: object) -> bool:
@@ -68,14 +68,14 @@ def parse_version(text: str) -> Version:
     """Read a version as upstream does: with or without `v`, and with missing numbers as zero.
 
     Raises:
-        VersionError: it is none.
+        VersionError: the text is not a version.
     """
     if len(text) > _LONGEST:
         raise VersionError(f"{text[:40]!r}…: a version has at most {_LONGEST} characters")
-    found = _CORE.fullmatch(text.strip())
-    if found is None:
-        raise VersionError(f"{text!r} is no semantic version such as v1.34.2")
-    major, minor, patch, prerelease, build = found.groups()
+    match = _CORE.fullmatch(text.strip())
+    if match is None:
+        raise VersionError(f"{text!r} is not a semantic version such as v1.34.2")
+    major, minor, patch, prerelease, build = match.groups()
     if (prerelease or build) and patch is None:
         raise VersionError(f"{text!r}: a version with a suffix needs all three numbers, such as v1.34.2-rc.1")
     parts = (tuple(prerelease[1:].split(".")) if prerelease else (), tuple(build[1:].split(".")) if build else ())
@@ -87,7 +87,7 @@ def parse_version(text: str) -> Version:
 
 
 def find_version(text: str) -> Version | None:
-    """As `parse_version`, with None for what is none."""
+    """Return the same as `parse_version`, with None for a text that is not a version."""
     try:
         return parse_version(text)
     except VersionError:
@@ -98,36 +98,36 @@ def parse_image_tag(text: str) -> Version:
     """Read a version out of an image's tag, where `_` stands for the `+` that tags cannot have.
 
     Raises:
-        VersionError: it is none.
+        VersionError: the text is not a version.
     """
     return parse_version(text.replace("_", "+"))
 
 
 def is_kubernetes_version(text: str) -> bool:
-    """Whether a text has the form that a Kubernetes version must have in a spec."""
+    """Return whether a text has the form that a Kubernetes version must have in a spec."""
     return _KUBERNETES.fullmatch(text) is not None
 
 
-def compare_builds(one: Version, other: Version) -> int | None:
+def compare_builds(left: Version, right: Version) -> int | None:
     """-1, 0 or 1 by everything, build metadata last; None if only those differ and have no order (as commits have)."""
-    if one != other:
-        return -1 if one < other else 1
-    for mine, theirs in zip(one.build, other.build, strict=False):
-        if mine == theirs:
+    if left != right:
+        return -1 if left < right else 1
+    for own, others in zip(left.build, right.build, strict=False):
+        if own == others:
             continue
-        if mine.isdecimal() and theirs.isdecimal():
-            if int(mine) != int(theirs):
-                return -1 if int(mine) < int(theirs) else 1
-        elif mine.isdecimal() or theirs.isdecimal():
-            return -1 if mine.isdecimal() else 1
+        if own.isdecimal() and others.isdecimal():
+            if int(own) != int(others):
+                return -1 if int(own) < int(others) else 1
+        elif own.isdecimal() or others.isdecimal():
+            return -1 if own.isdecimal() else 1
         else:
             return None
-    return (len(one.build) > len(other.build)) - (len(one.build) < len(other.build))
+    return (len(left.build) > len(right.build)) - (len(left.build) < len(right.build))
 
 
-def is_newer(one: Version, other: Version) -> bool:
-    """Whether a version is to be taken for newer than another: also if only their builds differ without an order."""
-    order = compare_builds(one, other)
+def is_newer(left: Version, right: Version) -> bool:
+    """Return whether a version is newer than another; also if only their builds differ without an order."""
+    order = compare_builds(left, right)
     return order is None or order > 0
 
 
@@ -141,10 +141,10 @@ def sort_key(text: str) -> tuple[object, ...]:
 
 def api_version_key(text: str) -> tuple[bool, int, int, int, tuple[int, ...]]:
     """For sorting API versions, the most mature last: v1alpha1, v1beta1, v1beta2, v1, v2; others before them all."""
-    found = _API.fullmatch(text)
-    if found is None:
+    match = _API.fullmatch(text)
+    if match is None:
         return (False, 0, 0, 0, (*(-ord(character) for character in text), 1))
-    major, stage, number = found.groups()
+    major, stage, number = match.groups()
     return (True, _STAGES[stage], int(major), int(number or 0), ())
 
 

@@ -63,7 +63,7 @@ def aggregate(
         negative: whether False is good for the source.
         positive_target: whether True is good for the result; None for as the source.
         reason: gives the result's reason.
-        priority: how a condition counts, if not by its polarity.
+        priority: priority of a condition, if not by its polarity.
 
     Raises:
         ValueError: there are no objects.
@@ -73,24 +73,24 @@ def aggregate(
     priority = priority or priority_by_polarity((source,) if negative else ())
     sources = [_sourced(obj, source) for obj in objects]
     positive = (not negative) if positive_target is None else positive_target
-    verdict = judge(sources, priority, reason, positive=positive)
-    # Put in order after they are judged: most are fine, and not told of.
-    troubled = [*in_order(verdict.issues, [source]), *in_order(verdict.unknown, [source])]
-    told = troubled or in_order((fine for fine in verdict.fine if fine.condition.message), [source])
-    message = "\n".join(_messages(told, priority))
-    return Condition(type=target or source, status=verdict.status, reason=verdict.reason, message=message)
+    merged = judge(sources, priority, reason, positive=positive)
+    # Sorted after they are merged: most are fine, and not reported.
+    troubled = [*in_order(merged.issues, [source]), *in_order(merged.unknown, [source])]
+    reported = troubled or in_order((fine for fine in merged.fine if fine.condition.message), [source])
+    message = "\n".join(_messages(reported, priority))
+    return Condition(type=target or source, status=merged.status, reason=merged.reason, message=message)
 
 
 def _sourced(obj: Owned, source: str) -> Sourced:
-    found = find_condition(obj.conditions, source)
-    if found is None:
+    condition = find_condition(obj.conditions, source)
+    if condition is None:
         message = f"Condition {source} not yet reported"
-        found = Condition(type=source, status="Unknown", reason=NOT_YET_REPORTED, message=message)
-    return Sourced(obj, found)
+        condition = Condition(type=source, status="Unknown", reason=NOT_YET_REPORTED, message=message)
+    return Sourced(obj, condition)
 
 
 def _messages(sources: Sequence[Sourced], priority: PriorityOf) -> Iterable[str]:
-    """Lines for the first messages, with the objects that say so, and how many say something else."""
+    """Lines for the first messages, with the objects that report them, and the number of further messages."""
     groups: dict[str, dict[str, _Group]] = {}
     priorities: dict[str, Priority] = {}
     control_planes: set[str] = set()

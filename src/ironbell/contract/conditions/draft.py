@@ -44,7 +44,9 @@ class ConditionsDraft(Draft[R]):
             self.status = replace(self.status, deprecated=self._deprecated(v1beta1=changed))
 
     def put(self, *conditions: Condition) -> None:
-        super().put(*(replace(it, message=_shortened(it.message, MESSAGE_LIMIT)) for it in conditions))
+        super().put(
+            *(replace(condition, message=_shortened(condition.message, MESSAGE_LIMIT)) for condition in conditions)
+        )
 
     def legacy(self, condition_type: str) -> LegacyCondition | None:
         return find_legacy(self.older.conditions, condition_type)
@@ -61,7 +63,9 @@ class ConditionsDraft(Draft[R]):
     def drop_both(self, *condition_types: str) -> None:
         """Remove conditions from both sets."""
         self.drop(*condition_types)
-        self.set_older(conditions=[it for it in self.older.conditions if it.type not in condition_types])
+        self.set_older(
+            conditions=[condition for condition in self.older.conditions if condition.type not in condition_types]
+        )
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -80,8 +80,8 @@ def legacy_conditions(obj: Resource) -> Sequence[LegacyCondition]:
     if isinstance(obj, Unstructured):
         return plain_legacy_conditions(obj.body)
     deprecated = getattr(getattr(obj, "status", None), "deprecated", None)
-    found: Sequence[LegacyCondition] = getattr(getattr(deprecated, "v1beta1", None), "conditions", None) or ()
-    return found
+    conditions: Sequence[LegacyCondition] = getattr(getattr(deprecated, "v1beta1", None), "conditions", None) or ()
+    return conditions
 
 
 def plain_legacy_conditions(body: Mapping[str, Any]) -> list[LegacyCondition]:
@@ -109,7 +109,7 @@ def find_legacy(conditions: Sequence[LegacyCondition], name: str) -> LegacyCondi
 def set_legacy(
     conditions: Sequence[LegacyCondition], condition: LegacyCondition | None, *, now: datetime
 ) -> list[LegacyCondition]:
-    """The list, sorted, with this condition in it (None: as it is). The time changes with anything else in it."""
+    """Return the list, sorted, with this condition in it (None: unchanged). Its time changes with any other field."""
     if condition is None:
         return list(conditions)
     old = find_legacy(conditions, condition.type)
@@ -141,9 +141,9 @@ def legacy_summary(
 
     Args:
         conditions: of the object.
-        types: what counts, in the order of their weight.
+        types: types that are merged, in the order of their weight.
         negative: those for which False is good.
-        step_counter: say how many are good of how many.
+        step_counter: report how many are good of how many.
         step_counter_if_only: count steps only while there are no other conditions than these.
     """
     source = LegacySource("", "", conditions)
@@ -180,16 +180,16 @@ def legacy_mirror(
     conditions: Sequence[LegacyCondition], target: str, *, fallback: LegacyCondition | None = None
 ) -> LegacyCondition | None:
     """The condition `target`: a copy of Ready, or the fallback, if there is one."""
-    found = find_legacy(conditions, READY) or fallback
-    if found is None:
+    condition = find_legacy(conditions, READY) or fallback
+    if condition is None:
         return None
     return LegacyCondition(
         type=target,
-        status=found.status,
-        severity=found.severity,
-        reason=found.reason,
-        message=found.message,
-        last_transition_time=found.last_transition_time,
+        status=condition.status,
+        severity=condition.severity,
+        reason=condition.reason,
+        message=condition.message,
+        last_transition_time=condition.last_transition_time,
     )
 
 
@@ -203,19 +203,20 @@ def _merged(
 ) -> LegacyCondition | None:
     if not located:
         return None
-    top = min((one.group for one in located), key=_weight)
+    top = min((candidate.group for candidate in located), key=_weight)
     if top[0] == "True":
         return legacy_true(target)
     leading = sorted(
-        (one for one in located if one.group == top), key=lambda one: (_rank(one.condition), one.source.name)
+        (candidate for candidate in located if candidate.group == top),
+        key=lambda candidate: (_rank(candidate.condition), candidate.source.name),
     )
     ranks = {name: rank for rank, name in reversed(list(enumerate(order)))}
-    first = min(leading, key=lambda one: ranks.get(one.condition.type, len(ranks)))
+    first = min(leading, key=lambda candidate: ranks.get(candidate.condition.type, len(ranks)))
     reason, message = first.condition.reason, first.condition.message
     if name_source and "@" not in reason:
         reason = f"{reason} @ {first.source.kind}/{first.source.name}"
     if steps is not None:
-        message = f"{sum(one.group == ('True', '') for one in located)} of {steps} completed"
+        message = f"{sum(candidate.group == ('True', '') for candidate in located)} of {steps} completed"
     if top[0] == "False":
         return legacy_false(target, reason, top[1], message)
     return legacy_unknown(target, reason, message)

@@ -1,4 +1,4 @@
-"""Conditions added up into one: its status, its reason, and who counts how.
+"""Conditions merged into one: its status, its reason, and the priorities of its sources.
 
 A condition is an issue (False where True is good, True where False is good), unknown, or fine. Any issue decides; else
 anything unknown; else all is fine.
@@ -26,7 +26,7 @@ _BULLET: Final = re.compile(r"[\t\n\f\r ]*\*[\t\n\f\r ]+")
 
 
 class Priority(IntEnum):
-    """How a condition counts; the lowest decides."""
+    """Priority of a condition; the lowest decides."""
 
     ISSUE = 0
     UNKNOWN = 1
@@ -71,8 +71,8 @@ class Reasons:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What conditions add up to, and the three groups they fall into."""
+class Merged:
+    """Result of merging conditions, and the three groups that they fall into."""
 
     status: str
     reason: str
@@ -104,8 +104,8 @@ def priority_by_polarity(negative: Collection[str] = ()) -> PriorityOf:
     return priority
 
 
-def judge(sources: Sequence[Sourced], priority: PriorityOf, reason: ReasonOf, *, positive: bool) -> Verdict:
-    """Add up conditions, of which there is at least one; `positive` says whether the result is good when True."""
+def judge(sources: Sequence[Sourced], priority: PriorityOf, reason: ReasonOf, *, positive: bool) -> Merged:
+    """Merge conditions, of which there is at least one; with `positive`, the result is good when True."""
     issues: list[Sourced] = []
     unknown: list[Sourced] = []
     fine: list[Sourced] = []
@@ -118,11 +118,11 @@ def judge(sources: Sequence[Sourced], priority: PriorityOf, reason: ReasonOf, *,
         status = "Unknown"
     else:
         status = "True" if positive else "False"
-    return Verdict(status, reason(issues=issues, unknown=unknown, fine=fine), issues, unknown, fine)
+    return Merged(status, reason(issues=issues, unknown=unknown, fine=fine), issues, unknown, fine)
 
 
 def in_order(sources: Iterable[Sourced], types: Sequence[str]) -> list[Sourced]:
-    """By the order of types, then the oldest first."""
+    """Sort by the order of types, then the oldest first."""
     ranks = {name: rank for rank, name in reversed(list(enumerate(types)))}
     return sorted(sources, key=lambda s: (ranks[s.condition.type], s.condition.last_transition_time or ""))
 

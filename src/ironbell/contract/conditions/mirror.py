@@ -15,7 +15,7 @@ from ironbell.kube.conditions import find_condition
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """What is said when the source has no such condition."""
+    """Condition for a source that has no such condition."""
 
     status: str
     reason: str
@@ -23,7 +23,7 @@ class Fallback:
 
 
 def ready_fallback(is_true: bool, kind: str, field: str, *, reasons: tuple[str, str]) -> Fallback:
-    """From a boolean of the contract, for objects without a condition; `reasons` for True and for False."""
+    """Return the fallback from a boolean of the contract, for objects without a condition."""
     return Fallback(
         "True" if is_true else "False",
         reasons[0] if is_true else reasons[1],
@@ -35,15 +35,15 @@ def mirror(
     conditions: Sequence[Condition], source: str, *, target: str = "", fallback: Fallback | None = None
 ) -> Condition:
     """The condition `target` (empty: same type): a copy of `source`, or what stands for it while there is none."""
-    found = find_condition(conditions, source)
+    condition = find_condition(conditions, source)
     name = target or source
-    if found is not None:
+    if condition is not None:
         return Condition(
             type=name,
-            status=found.status,
-            reason=found.reason,
-            message=found.message,
-            last_transition_time=found.last_transition_time,
+            status=condition.status,
+            reason=condition.reason,
+            message=condition.message,
+            last_transition_time=condition.last_transition_time,
         )
     if fallback is None:
         fallback = Fallback("Unknown", NOT_YET_REPORTED, f"Condition {source} not yet reported")

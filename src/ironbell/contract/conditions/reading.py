@@ -26,16 +26,16 @@ def conditions_of(obj: Resource) -> Sequence[Condition]:
     """
     if isinstance(obj, Unstructured):
         return plain_conditions(obj.body)
-    found: Sequence[Condition] = getattr(getattr(obj, "status", None), "conditions", ())
-    return found
+    conditions: Sequence[Condition] = getattr(getattr(obj, "status", None), "conditions", ())
+    return conditions
 
 
 def plain_conditions(body: Mapping[str, Any]) -> list[Condition]:
     """The conditions in plain data of an object."""
     newer = ("status", "v1beta2", "conditions")
     path = newer if isinstance(at(body, *newer), list) else ("status", "conditions")
-    found = at(body, *path)
-    return [_condition(item) for item in found if _is_condition(item)] if isinstance(found, list) else []
+    items = at(body, *path)
+    return [_condition(item) for item in items if _is_condition(item)] if isinstance(items, list) else []
 
 
 def _is_condition(item: Any) -> bool:

@@ -37,39 +37,39 @@ def summary(
     priority: PriorityOf | None = None,
     transform: Callable[[list[str]], list[str]] | None = None,
 ) -> Condition:
-    """The condition `target`: what the conditions of `types` add up to. One that is not there counts as unknown.
+    """Return the condition `target`: the conditions of `types`, merged. A missing one is unknown.
 
     Args:
         conditions: of the object.
         target: type of the result.
-        types: what counts, in the order in which it is told.
+        types: types that are merged, in the order in which they are reported.
         negative: those of the types for which False is good.
-        ignore_if_missing: those that need not be there.
-        overrides: put in place of those of the same type that are there, for the summary only.
+        ignore_if_missing: types that may be missing.
+        overrides: conditions that replace those of the same type, for the summary only.
         reason: gives the result's reason.
-        priority: how a condition counts, if not by its polarity.
+        priority: priority of a condition, if not by its polarity.
         transform: changes the lines of the message.
 
     Raises:
         ValueError: nothing is left to add up.
     """
     priority = priority or priority_by_polarity(negative)
-    nobody = Owned("", "", ())
+    no_object = Owned("", "", ())
     instead = {condition.type: condition for condition in overrides}
-    there = [instead.get(condition.type, condition) for condition in conditions if condition.type in types]
-    missing = set(types) - {condition.type for condition in there} - set(ignore_if_missing)
+    present = [instead.get(condition.type, condition) for condition in conditions if condition.type in types]
+    missing = set(types) - {condition.type for condition in present} - set(ignore_if_missing)
     absent = [
         Condition(type=name, status="Unknown", reason=NOT_YET_REPORTED, message="Condition not yet reported")
         for name in missing
     ]
-    sources = in_order((Sourced(nobody, condition) for condition in [*there, *absent]), types)
+    sources = in_order((Sourced(no_object, condition) for condition in [*present, *absent]), types)
     if not sources:
-        raise ValueError(f"no condition is there that {target} could be a summary of")
-    verdict = judge(sources, priority, reason, positive=True)
+        raise ValueError(f"{target} has no condition to summarize")
+    merged = judge(sources, priority, reason, positive=True)
     lines = [
         f"* {condition.type}:{indented(condition.message) if condition.message else f' {condition.reason}'}"
         for condition in (source.condition for source in sources)
-        if priority(condition) is not Priority.INFO or (verdict.status == "True" and condition.message)
+        if priority(condition) is not Priority.INFO or (merged.status == "True" and condition.message)
     ]
     message = "\n".join(lines if transform is None else transform(lines))
-    return Condition(type=target, status=verdict.status, reason=verdict.reason, message=message)
+    return Condition(type=target, status=merged.status, reason=merged.reason, message=message)

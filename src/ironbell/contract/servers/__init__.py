@@ -1,1 +1,1 @@
-"""What the engine and its front doors agree on about servers: who a machine is, and what may be done with it."""
+"""Agreements of the engine and its front doors about servers: the identity of a machine, and its permissions."""

@@ -1,7 +1,8 @@
-"""What an agent reported of its machine (an annotation of the Hardware), in the form that BMCs' reports have.
+"""The inventory that an agent reported of its machine (an annotation of the Hardware), in the form of BMCs' reports.
 
-Upstream's agents and ours are read alike; what only ours tells (exact sizes, drivers, neighbours) is used where it is.
-PCI devices and the features of processors stay in the annotation: they are long, and nothing is chosen by them.
+Upstream's agents and ours are read alike; fields that only ours reports (exact sizes, drivers,
+neighbours) are used where they are set. PCI devices and the features of processors stay in the annotation: they are
+long, and nothing is chosen by them.
 
 Source: tinkerbell/tinkerbell: pkg/data (attributes of an agent, sizes such as `64GB` in units of 1024);
 api/v1alpha1/tinkerbell/attributes.go.
@@ -133,19 +134,19 @@ def in_band(text: str) -> Inventory | None:
     if not text:
         return None
     try:
-        found = msgspec.json.decode(text, type=_Attributes)
+        report = msgspec.json.decode(text, type=_Attributes)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    product, bios, board, chassis = found.product, found.bios, found.baseboard, found.chassis
+    product, bios, board, chassis = report.product, report.bios, report.baseboard, report.chassis
     return Inventory(
         collection_method=METHOD,
-        cpu=_cpu(found.cpu),
+        cpu=_cpu(report.cpu),
         memory=Memory(
-            total_bytes=_bytes(found.memory.total_bytes, found.memory.total),
-            usable_bytes=_bytes(found.memory.usable_bytes, found.memory.usable),
+            total_bytes=_bytes(report.memory.total_bytes, report.memory.total),
+            usable_bytes=_bytes(report.memory.usable_bytes, report.memory.usable),
         ),
-        block_devices=[_disk(one) for one in found.block_devices],
-        network_interfaces=[_nic(one) for one in found.network_interfaces],
+        block_devices=[_disk(device) for device in report.block_devices],
+        network_interfaces=[_nic(interface) for interface in report.network_interfaces],
         chassis=Chassis(vendor=chassis.vendor.strip(), serial_number=chassis.serial.strip()),
         baseboard=Baseboard(vendor=board.vendor, model=board.product, serial_number=board.serial_number),
         bios=Bios(vendor=bios.vendor, firmware_version=bios.version, release_date=bios.release_date),
@@ -160,8 +161,8 @@ def in_band(text: str) -> Inventory | None:
 
 def size_of(text: str) -> int:
     """Bytes of a size as agents write it; 0 for anything else."""
-    found = _SIZE.fullmatch(text.strip())
-    return int(found[1]) * 1024 ** _UNITS.index(found[2]) if found else 0
+    match = _SIZE.fullmatch(text.strip())
+    return int(match[1]) * 1024 ** _UNITS.index(match[2]) if match else 0
 
 
 def _bytes(exact: int, text: str) -> int:
@@ -175,9 +176,13 @@ def _small(number: int) -> int:
 def _cpu(cpu: _Cpu) -> Cpu:
     sockets = [
         Socket(
-            slot=str(one.id), vendor=one.vendor, model=one.model, cores=_small(one.cores), threads=_small(one.threads)
+            slot=str(entry.id),
+            vendor=entry.vendor,
+            model=entry.model,
+            cores=_small(entry.cores),
+            threads=_small(entry.threads),
         )
-        for one in cpu.processors
+        for entry in cpu.processors
     ]
     return Cpu(total_cores=_small(cpu.total_cores), total_threads=_small(cpu.total_threads), sockets=sockets)
 
@@ -197,23 +202,26 @@ def _disk(disk: _Block) -> BlockDevice:
 
 
 def _nic(network: _Network) -> NetworkInterface:
-    told = [
+    reported = [
         Neighbour(
-            chassis_id=one.chassis_id,
-            port_id=one.port_id,
-            port_description=one.port_description,
-            system_name=one.system_name,
-            management_address=one.management_address,
-            vlan_id=_small(one.vlan_id),
+            chassis_id=entry.chassis_id,
+            port_id=entry.port_id,
+            port_description=entry.port_description,
+            system_name=entry.system_name,
+            management_address=entry.management_address,
+            vlan_id=_small(entry.vlan_id),
         )
-        for one in network.lldp_neighbours
+        for entry in network.lldp_neighbours
     ]
     port = NetworkPort(
-        port_id=network.name, mac=network.mac.lower(), speed_mbps=_small(_speed_mbps(network.speed)), neighbours=told
+        port_id=network.name,
+        mac=network.mac.lower(),
+        speed_mbps=_small(_speed_mbps(network.speed)),
+        neighbours=reported,
     )
     return NetworkInterface(name=network.name, driver=network.driver, ports=[port])
 
 
 def _speed_mbps(text: str) -> int:
-    found = _SPEED.fullmatch(text.strip())
-    return int(found[1]) * (1000 if found[2] == "G" else 1) if found else 0
+    match = _SPEED.fullmatch(text.strip())
+    return int(match[1]) * (1000 if match[2] == "G" else 1) if match else 0

@@ -1,4 +1,4 @@
-"""What a machine was served on its way up, stage by stage.
+"""Progress of a machine's boot, stage by stage.
 
 Servers toward machines report each step to an observer; the process that composes them turns the steps into log
 lines and into Events on the Hardware, so that a person sees where a boot stands and `ironbell why` needs no memory.
@@ -58,4 +58,4 @@ BootObserver = Callable[[BootEvent], None]
 
 
 def unobserved(_event: BootEvent) -> None:
-    """For servers that nobody watches."""
+    """Ignore a boot event: for servers without an observer."""

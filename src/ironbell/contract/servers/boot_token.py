@@ -1,15 +1,16 @@
-"""Which machine is speaking: the token of one boot, and what follows from it where a site's identity is strict.
+"""Identity of a machine by the token of one boot, where a site's identity is strict.
 
-As upstream, a machine is known by its address, and so is whoever takes that address. With strict identity the boot
-script carries a token. It is made once for each permission to netboot that a Workflow gives, and only the first who
-asks for the script gets it. The agent shows it with each call; the installed system shows another that is made from it,
-in the path of the metadata address. Hardware holds digests, so that every replica can check and none can tell.
+As upstream, a machine is identified by its address, and so is any other that uses that address. With strict identity
+the boot script carries a token. It is created once for each permission to netboot that a Workflow gives, and only the
+first request for the script gets it. The agent shows it with each call; the installed system shows another that is
+derived from it, in the path of the metadata address. Hardware holds digests, so that every replica can check a token
+and none can reveal it.
 
-Whoever asks for the script a second time shows that there are two, or that the machine has booted twice: nobody knows
-which, so both lose the token, and the Workflow fails. So that somebody who is faster than the machine gains nothing by
-it, a token can be made to open nothing before the machine itself must have asked (`ironbell.dev/boot-seconds`).
+A second request for the script shows that there are two machines, or that the machine has booted twice. These cannot be
+distinguished, so both lose the token, and the Workflow fails. So that a faster machine gains nothing, a token can
+be invalid until the right machine must have sent its request (`ironbell.dev/boot-seconds`).
 
-Pure: hashing is all that is done here. docs/guide/safety.md tells what this does not protect from.
+Pure: this module only computes hashes. docs/guide/safety.md lists the attacks that this does not prevent.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _LONGEST = 200
 
 
 class Identity(StrEnum):
-    """How a site knows its machines."""
+    """Method by which a site identifies its machines."""
 
     COMPAT = "compat"
     """By agent id and address, as upstream."""
@@ -70,7 +71,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     since: str = ""
     """When the Workflow gave the permission to netboot."""
     revoked: str = ""
-    """Why nobody has it any more."""
+    """Reason why the token was revoked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def permitting_workflow_uid(hardware: Hardware) -> str:
 
 
 def is_marked(hardware: Hardware) -> bool:
-    """Whether the boot that is wanted now gets a token at a site that gives tokens to some boots only."""
+    """Return whether the pending boot gets a token at a site that gives tokens to some boots only."""
     return MARKED in hardware.metadata.annotations.get(BOOT_FOR, "").split(" ")[2:]
 
 
@@ -119,10 +120,10 @@ def annotation(record: Record) -> dict[str, str]:
 
 
 def decide(hardware: Hardware, *, peer: str, now: str, marked_only: bool = False) -> Mint | Reject | None:
-    """What whoever asks for this Hardware's boot script gets; None: no Workflow wants this boot, or it is one that gets
-    no token (`marked_only`: only those that are marked get one).
+    """Decide on a request for this Hardware's boot script. None if no Workflow requests this boot, or if it gets no
+    token (`marked_only`: only marked boots get one).
 
-    `peer` is the address that asks, `now` is RFC 3339.
+    `peer` is the address of the client, `now` is RFC 3339.
     """
     boot = permitting_workflow_uid(hardware)
     if not boot or (marked_only and not is_marked(hardware)):
@@ -132,11 +133,11 @@ def decide(hardware: Hardware, *, peer: str, now: str, marked_only: bool = False
         return Mint(boot, hardware.metadata.annotations[BOOT_FOR].partition(" ")[2].partition(" ")[0])
     if record.revoked:
         return Reject(record.revoked)
-    why = (
-        f"the boot script was fetched at {record.at} and asked for again at {now} by {peer}: somebody else is on the "
-        "network, or the machine booted twice; the boot's token is revoked"
+    reason = (
+        f"the boot script was fetched at {record.at} and requested again at {now} by {peer}: another machine on the "
+        "network requested it, or the machine booted twice; the boot's token is revoked"
     )
-    return Reject(why, Record(boot=boot, at=record.at, revoked=why))
+    return Reject(reason, Record(boot=boot, at=record.at, revoked=reason))
 
 
 def minted(mint: Mint, token: str, *, now: str) -> Record:
@@ -145,13 +146,13 @@ def minted(mint: Mint, token: str, *, now: str) -> Record:
 
 
 def revocation(hardware: Hardware, boot: str) -> str:
-    """Why the token of this boot was revoked; empty if it was not."""
+    """Return the reason why the token of this boot was revoked; empty if it was not."""
     record = record_of(hardware)
     return record.revoked if boot and record.boot == boot else ""
 
 
 def agent_objection(hardware: Hardware, boot: str, token: str, now: datetime) -> str | None:
-    """Why whoever shows this token (or none) is not the agent in the boot for this Workflow; None if it is."""
+    """Return why a client with this token (or none) is not the agent in the boot for this Workflow; None if it is."""
     record = record_of(hardware)
     name = hardware.metadata.name
     if not token:
@@ -171,15 +172,15 @@ def agent_objection(hardware: Hardware, boot: str, token: str, now: datetime) ->
 
 
 def admits_metadata(hardware: Hardware, token: str, now: datetime) -> bool:
-    """Whether this is the token of what was installed in the Hardware's last boot."""
+    """Return whether this is the token of the system that was installed in the Hardware's last boot."""
     record = record_of(hardware)
     until = _opens_at(hardware, record)
     return _is_known(token, record.metadata) and (until is None or now >= until)
 
 
 def _opens_at(hardware: Hardware, record: Record) -> datetime | None:
-    """When the machine itself must have asked; None where nothing says how long that takes. A value that cannot be
-    read is never over: who wrote it wanted to be safe."""
+    """Return when the machine itself must have sent its request; None if no annotation limits that. A value that cannot
+    be read never passes, which is the safe reading."""
     text = hardware.metadata.annotations.get(BOOT_SECONDS)
     if text is None:
         return None
@@ -203,17 +204,17 @@ def filled(environment: Mapping[str, str], token: str) -> dict[str, str]:
 
 
 def metadata_base(url: str, identity: Identity) -> str:
-    """Where templates send the installed system for its metadata; empty if `url` is."""
+    """Return the address of the metadata for templates; empty if `url` is."""
     return f"{url}{BELOW}" if url and identity is not Identity.COMPAT else url
 
 
 def without_token(base: str) -> str:
-    """Where the metadata is for systems that have no token."""
+    """Return the address of the metadata for systems that have no token."""
     return base.removesuffix(BELOW)
 
 
 def digest(token: str) -> str:
-    """What is stored of a token. Tokens are long and random: they need no salt and no slow hash."""
+    """Return the stored digest of a token. Tokens are long and random: they need no salt and no slow hash."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

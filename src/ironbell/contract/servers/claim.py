@@ -1,7 +1,7 @@
 """The claim on a server: one record on its Hardware that every front door honours.
 
-Taking it is one write that fails when somebody else was first. Whoever takes a server does it with upstream CAPT's
-two labels, so that upstream's controllers see it as taken, and with an annotation that says of what kind the owner is.
+A claim is one write, which fails if another owner was first. It sets upstream CAPT's two labels, so that upstream's
+controllers see the claim, and an annotation with the kind of the owner.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/hardware.go.
 """
@@ -26,25 +26,25 @@ from ironbell.contract.servers.wipe_due import WIPE_DUE, parse_wipe_due
 from ironbell.kube.decision import MergePatch, patch
 
 _UPSTREAMS: Final = "TinkerbellMachine"
-"""Kind of a claim that does not say whose it is."""
+"""Kind of a claim without the kind of its owner."""
 CLUSTER_KIND: Final = "Cluster"
 """Kind of a claim on a server that is reserved for a Cluster, see `wipe_due`."""
 CLAIMED_BY: Final = "ironbell.dev/claimed-by"
-"""Annotation on Hardware that is taken: `KIND NAMESPACE/NAME UID` of the owner."""
+"""Annotation on Hardware that is claimed: `KIND NAMESPACE/NAME UID` of the owner."""
 CLAIMED_SINCE: Final = "ironbell.dev/claimed-since"
-"""Annotation on Hardware that is taken: since when."""
+"""Annotation on Hardware that is claimed: time of the claim."""
 USER_DATA_OF: Final = "ironbell.dev/user-data-of"
-"""Annotation on Hardware: which version of which Secret its user data was filled from, or `withdrawn`."""
+"""Annotation on Hardware: Secret and its version that the user data was filled from, or `withdrawn`."""
 WITHDRAWN: Final = "withdrawn"
 WIPED: Final = "ironbell.dev/wiped"
 """Annotation on Hardware: what was done to its disks when it was last released, as JSON, until it is claimed again."""
 HELD: Final = "ironbell.dev/hold"
-"""Annotation on Hardware that nobody may take, power, wipe or install: why."""
+"""Annotation on Hardware that must not be claimed, powered, wiped or installed: the reason."""
 HOLD_FINALIZER: Final = HELD
 """Finalizer on Hardware that is held: its deletion waits until the hold is removed."""
 PHASE: Final = "ironbell.dev/phase"
-"""Annotation on Hardware: what becomes of the server (`ServerPhase`), for people. The Hardware controller sets it; who
-claims or releases a server changes it in the same write, where it is set."""
+"""Annotation on Hardware: phase of the server (`ServerPhase`), for people. The Hardware controller sets it; a claim or
+a release changes it in the same write, if it is set."""
 POWER: Final = "ironbell.dev/power"
 """Annotation on Hardware: whether the server is `on` or `off`, as its BMC last answered; unset if that is not known."""
 INSTALLED_SYSTEM_UP: Final = "ironbell.dev/installed-system-up"
@@ -73,7 +73,7 @@ class ServerPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who takes a server."""
+    """An owner that claims a server."""
 
     kind: str
     namespace: str
@@ -86,7 +86,7 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who has a server; `kind` and `uid` are empty where upstream's controllers took it."""
+    """Owner of a server; `kind` and `uid` are empty if upstream's controllers claimed it."""
 
     namespace: str
     name: str
@@ -95,23 +95,23 @@ class Claim:
 
     @property
     def is_reservation(self) -> bool:
-        """Whether no machine has the server: it is reserved for a Cluster."""
+        """Return whether no machine has the server: it is reserved for a Cluster."""
         return self.kind == CLUSTER_KIND
 
     def is_of(self, claimant: Claimant) -> bool:
-        """Whether the claimant has it: by name, and by uid unless upstream's controllers took it.
+        """Return whether the claimant has it: by name, and by uid unless upstream's controllers claimed it.
 
-        A claimant that was moved to another API has another uid; it says itself which server it has.
+        A claimant that was moved to another API has another uid; it names its server itself.
         """
         return self.is_of_name(claimant) and self.uid in ("", claimant.uid)
 
     def is_of_name(self, claimant: Claimant) -> bool:
-        """As `is_of`, whatever the uid."""
+        """Return the same as `is_of`, for any uid."""
         named = (self.namespace, self.name) == (claimant.namespace, claimant.name)
         return named and self.is_of_kind(claimant.kind)
 
     def is_of_kind(self, kind: str) -> bool:
-        """Return whether an object of this kind has the server; upstream's controllers take one for their own kind."""
+        """Return whether an object of this kind has the server; upstream's controllers claim for their own kind."""
         return (self.kind or _UPSTREAMS) == kind
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Claim:
 
 
 def claim_of(hardware: Hardware) -> Claim | None:
-    """Who has this server; None if nobody."""
+    """Return the claim on this server, or None."""
     labels = hardware.metadata.labels
     name = labels.get(LABEL_OWNER_NAME)
     if name is None:
@@ -127,14 +127,14 @@ def claim_of(hardware: Hardware) -> Claim | None:
     namespace = labels.get(LABEL_OWNER_NAMESPACE, "")
     kind, _, rest = hardware.metadata.annotations.get(CLAIMED_BY, "").partition(" ")
     place, _, uid = rest.partition(" ")
-    # Labels are what decides: an annotation for somebody else was left over when they were changed by hand.
+    # The labels decide: an annotation for another owner was left over when they were changed by hand.
     return Claim(namespace, name, kind, uid) if place == f"{namespace}/{name}" else Claim(namespace, name)
 
 
 def claim_patch(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
-    """The one write that takes a free server. What a former owner left is removed in the same write: also its user
-    data, which upstream's controllers leave there, and the certificate of a wipe that is history once somebody else
-    writes to the disks."""
+    """Return the one write that claims an available server. It also removes traces of the former owner: its user data,
+    which upstream's controllers leave there, and the record of a wipe, which is void once a new owner writes to the
+    disks."""
     metadata: dict[str, Any] = {
         "labels": {LABEL_OWNER_NAME: claimant.name, LABEL_OWNER_NAMESPACE: claimant.namespace},
         "annotations": {
@@ -150,10 +150,10 @@ def claim_patch(hardware: Hardware, claimant: Claimant, *, since: str) -> MergeP
 
 
 def release(hardware: Hardware, annotations: Mapping[str, str | None] | None = None) -> MergePatch:
-    """The one write that gives a server back, without its owner's data; further annotations may go with it.
+    """Return the one write that releases a server, without its owner's data; it may set further annotations.
 
-    Where a complete wipe of it is due, the server becomes the Cluster's for which it is reserved, whoever releases it:
-    it is available only once that record is removed, by these annotations at the latest.
+    If a complete wipe is due, the server becomes the Cluster's for which it is reserved, for every owner that releases
+    it: it is available only once that record is removed, by these annotations at the latest.
     """
     changed = annotations or {}
     held = {**hardware.metadata.annotations, **changed}.get(HELD) is not None
@@ -169,8 +169,10 @@ def release(hardware: Hardware, annotations: Mapping[str, str | None] | None = N
             CLAIMED_SINCE: due.since,
         }
         phase = ServerPhase.WIPING if due.ended else ServerPhase.IN_USE
-        # The API accepts no new finalizer on an object that is being deleted: that of the claim stays as it is.
-        present = [one for one in hardware.metadata.finalizers if one in (FINALIZER, LEGACY_FINALIZER)]
+        # The API accepts no new finalizer on an object that is being deleted: that of the claim stays.
+        present = [
+            finalizer for finalizer in hardware.metadata.finalizers if finalizer in (FINALIZER, LEGACY_FINALIZER)
+        ]
         finalizers = list(dict.fromkeys([*finalizers, *(present or [FINALIZER])]))
     metadata: dict[str, Any] = {
         "labels": labels,
@@ -186,12 +188,12 @@ def release(hardware: Hardware, annotations: Mapping[str, str | None] | None = N
 
 
 def phase_annotation(hardware: Hardware, phase: ServerPhase) -> dict[str, str]:
-    """The annotation for a new phase; empty where no Hardware controller looks after this Hardware."""
+    """The annotation for a new phase; empty if no Hardware controller reconciles this Hardware."""
     return {PHASE: phase} if PHASE in hardware.metadata.annotations else {}
 
 
 def _of_hold(hardware: Hardware) -> list[str]:
-    """What keeps a server that is released and held from being deleted; the Hardware controller takes it off.
+    """Return the finalizers that keep a server which is released and held; the Hardware controller removes them.
 
     The API accepts no new finalizer on an object that is being deleted: there that of the claim stays.
     """
@@ -199,8 +201,8 @@ def _of_hold(hardware: Hardware) -> list[str]:
         return []
     if hardware.metadata.deletion_timestamp is None:
         return [HOLD_FINALIZER]
-    return [one for one in hardware.metadata.finalizers if one in (FINALIZER, LEGACY_FINALIZER)]
+    return [finalizer for finalizer in hardware.metadata.finalizers if finalizer in (FINALIZER, LEGACY_FINALIZER)]
 
 
 def _others(hardware: Hardware) -> list[str]:
-    return [one for one in hardware.metadata.finalizers if one not in (FINALIZER, LEGACY_FINALIZER)]
+    return [finalizer for finalizer in hardware.metadata.finalizers if finalizer not in (FINALIZER, LEGACY_FINALIZER)]

@@ -1,7 +1,7 @@
-"""Which Hardware is asking: lookups by MAC, IP, agent id and instance id, answered from memory.
+"""Lookups of Hardware by MAC, IP, agent id and instance id, answered from memory.
 
 Every server toward machines (DHCP, TFTP, boot scripts, metadata, workflow) finds its Hardware here, so that all of
-them agree on who a machine is. The directory is fed by an informer and keeps no state of its own. Two Hardware that
+them agree on a machine's identity. The directory is fed by an informer and keeps no state of its own. Two Hardware that
 claim the same address are a conflict: neither is served, and the conflict can be listed so that it is reported.
 
 Source: tinkerbell/tinkerbell: pkg/backend/kube (indexes and filter semantics).
@@ -22,7 +22,7 @@ from ironbell.api.tinkerbell.interface import Interface
 ObjectKey = tuple[str, str]
 
 MACHINE_UUID: Final = "ironbell.dev/machine-uuid"
-"""On Hardware: the machine's SMBIOS UUID; agents refuse to touch another machine's disks."""
+"""On Hardware: the machine's SMBIOS UUID; agents never write to another machine's disks."""
 DISK_SERIAL: Final = "ironbell.dev/disk-serial"
 """On Hardware: serial numbers of the disks that may be written, separated by commas."""
 KEEP_DISKS: Final = "ironbell.dev/keep-disks"
@@ -40,7 +40,7 @@ SHARED: Final = "is claimed by several Hardware"
 
 
 class Attribute(Enum):
-    """What a machine can be looked up by; the last two only show that two Hardware mean one machine or disk."""
+    """Attribute that identifies a machine; the last two only show that two Hardware name one machine or disk."""
 
     MAC = "MAC address"
     IP = "IP address"
@@ -60,7 +60,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Several Hardware claim the same value: nobody may be served by it."""
+    """Several Hardware have the same value: no machine may be served by it."""
 
     attribute: Attribute
     value: str
@@ -69,15 +69,15 @@ class Ambiguous:
     @property
     def message(self) -> str:
         claimed = f"{self.attribute.value} {self.value} {SHARED} ({', '.join(self.names)})"
-        only_told = self.attribute in (Attribute.MACHINE_UUID, Attribute.DISK_SERIAL)
-        return f"{claimed}; none of them {'gets an action' if only_told else 'is served'}"
+        is_unserved = self.attribute in (Attribute.MACHINE_UUID, Attribute.DISK_SERIAL)
+        return f"{claimed}; none of them {'gets an action' if is_unserved else 'is served'}"
 
 
 Lookup = Match | Ambiguous | None
 
 
 def normal_mac(text: str) -> str:
-    """A MAC in any usual spelling (colons, dashes, dots, none) as lower-case pairs with colons; empty if it is none."""
+    """A MAC in any usual spelling (colons, dashes, dots, none) as lower-case pairs with colons; empty if invalid."""
     digits = text.lower().replace(":", "").replace("-", "").replace(".", "")
     if len(digits) != 12 or any(digit not in "0123456789abcdef" for digit in digits):
         return ""
@@ -106,8 +106,8 @@ def agent_ids(hardware: Hardware) -> tuple[str, ...]:
     instance_id = instance.id if instance is not None else ""
     macs = [mac for interface in hardware.spec.interfaces if interface.dhcp and (mac := normal_mac(interface.dhcp.mac))]
     macs.sort(key=lambda mac: mac != normal_mac(instance_id))
-    found = [text for text in (hardware.spec.agent_id, *macs) if text]
-    return tuple(dict.fromkeys(found or [instance_id]))
+    ids = [text for text in (hardware.spec.agent_id, *macs) if text]
+    return tuple(dict.fromkeys(ids or [instance_id]))
 
 
 def agent_id(hardware: Hardware) -> str:
@@ -127,7 +127,7 @@ def named_serials(hardware: Hardware) -> list[str]:
 
 
 def normal_ip(text: str) -> str:
-    """An address in its canonical text form; empty if it is none."""
+    """Return an address in its canonical text form; empty if the text is not an address."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
@@ -148,7 +148,7 @@ class HardwareDirectory:
         return iter(self._objects.values())
 
     def upsert(self, hardware: Hardware) -> None:
-        """Take in a new or changed Hardware. One that is being deleted still counts until it is gone."""
+        """Add or update a Hardware. One that is being deleted stays until it was deleted."""
         self.remove(*hardware.key)
         self._objects[hardware.key] = hardware
         for attribute, value, interface in _entries(hardware):
@@ -156,17 +156,17 @@ class HardwareDirectory:
 
     def remove(self, namespace: str, name: str) -> None:
         """Forget one Hardware; unknown ones are ignored."""
-        gone = self._objects.pop((namespace, name), None)
-        if gone is None:
+        removed = self._objects.pop((namespace, name), None)
+        if removed is None:
             return
-        for attribute, value, _ in _entries(gone):
+        for attribute, value, _ in _entries(removed):
             entry = self._index[(attribute, value)]
-            entry.pop(gone.key, None)
+            entry.pop(removed.key, None)
             if not entry:
                 del self._index[(attribute, value)]
 
     def follow(self, old: Hardware | None, new: Hardware | None) -> None:
-        """Take in a change that an informer saw."""
+        """Apply a change from an informer."""
         if new is not None:
             self.upsert(new)
         elif old is not None:
@@ -181,13 +181,13 @@ class HardwareDirectory:
         return self._find(Attribute.IP, normal_ip(address))
 
     def by_agent_id(self, agent_id: str) -> Lookup:
-        """By `spec.agentID`, else by MAC; see `agent_ids`."""
+        """Look up by `spec.agentID`, else by MAC; see `agent_ids`."""
         return self._find(Attribute.AGENT_ID, agent_id) or self.by_mac(agent_id)
 
     def agent_ids(self, agent_id: str) -> tuple[str, ...]:
         """All ids that mean the same agent as `agent_id`, which comes first; it alone where no one Hardware has it."""
-        found = self.by_agent_id(agent_id)
-        others = agent_ids(found.hardware) if isinstance(found, Match) else ()
+        match = self.by_agent_id(agent_id)
+        others = agent_ids(match.hardware) if isinstance(match, Match) else ()
         return tuple(dict.fromkeys((agent_id, *others)))
 
     def by_instance_id(self, instance_id: str) -> Lookup:
@@ -199,17 +199,17 @@ class HardwareDirectory:
 
     def uid_of(self, namespace: str, name: str) -> str:
         """The uid of a Hardware; empty when there is none of that name."""
-        found = self.get(namespace, name)
-        return found.metadata.uid if found else ""
+        hardware = self.get(namespace, name)
+        return hardware.metadata.uid if hardware else ""
 
     def conflicts_of(self, hardware: Hardware) -> list[Ambiguous]:
-        """What this Hardware claims together with others."""
-        found = []
+        """Return the values that this Hardware shares with others."""
+        conflicts = []
         for attribute, value, _ in _entries(hardware):
             lookup = self._find(attribute, value)
-            if isinstance(lookup, Ambiguous) and lookup not in found:
-                found.append(lookup)
-        return found
+            if isinstance(lookup, Ambiguous) and lookup not in conflicts:
+                conflicts.append(lookup)
+        return conflicts
 
     def _find(self, attribute: Attribute, value: str) -> Lookup:
         entry = self._index.get((attribute, value)) if value else None
@@ -222,7 +222,7 @@ class HardwareDirectory:
 
 
 def _entries(hardware: Hardware) -> Iterable[tuple[Attribute, str, Interface | None]]:
-    """Everything a Hardware can be found by. The first interface with a value wins, as upstream."""
+    """Return all attributes of a Hardware. The first interface with a value wins, as upstream."""
     seen: set[tuple[Attribute, str]] = set()
     for interface in hardware.spec.interfaces:
         dhcp = interface.dhcp

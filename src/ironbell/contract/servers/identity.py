@@ -1,20 +1,20 @@
-"""Which of two ways a machine is known by: the token of its boot, or its address. The one home of that rule.
+"""Identification of a machine by the token of its boot, or by its address. The one home of that rule.
 
-A site says `strict` (all by token), `compat` (all by agent id alone, as upstream) or, by default, `own`: by token where
-our agent is sure to be the one that asks, and by address everywhere else. Nothing that is upstream's knows of tokens:
+The identity of a site is `strict` (all by token), `compat` (all by agent id alone, as upstream) or, by default, `own`:
+by token where the client is certainly our agent, and by address everywhere else. Upstream's software has no tokens:
 neither HookOS and its agent, nor a template that sends an installed system to its metadata. So a boot needs its token
-only if its Template is one of ours, or if somebody says so:
+only if its Template requires one:
 
-- It has the annotation `ironbell.dev/identity: strict`, as the Templates have that we make (the default installation of
-  a machine of a cluster, and the built-in wipes) and those of the library. Only our agent can carry these out: they
+- It has the annotation `ironbell.dev/identity: strict`, as the Templates have that we create (the default installation
+  of a machine of a cluster, and the built-in wipes) and those of the library. Only our agent can carry these out: they
   use actions that exist nowhere else.
 - Or its text names `@IRONBELL_METADATA_TOKEN@`, which nobody else fills in.
 
-What a Template says is written on each Workflow of it as that is rendered, and there it stays: a Workflow that was
-rendered before goes on as it began. A Workflow's own annotation counts before its Template's. What we make is marked
-only where the boot gets its script from us, once (`gets_token`); another boot could never show a token.
+A Workflow gets its Template's annotation when it is rendered, and keeps it: a change of the Template does not affect
+it. A Workflow's own annotation takes precedence over its Template's. Our own Templates are marked only if the boot gets
+its script from us, once (`gets_token`); another boot could never show a token.
 
-Pure. docs/guide/safety.md tells what each way protects from.
+Pure. docs/guide/safety.md lists the attacks that each way prevents.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ironbell.contract.servers.boot_token import MARKED, PLACEHOLDER, Identity, 
 from ironbell.contract.servers.directory import normal_ip
 
 IDENTITY: Final = "ironbell.dev/identity"
-"""Annotation on a Template or a Workflow: how the machine of its boot is known (`strict` or `address`)."""
+"""Annotation on a Template or a Workflow: identification of the machine of its boot (`strict` or `address`)."""
 SUPERSEDED: Final = "ironbell.dev/boot-superseded"
-"""Annotation on Hardware: the boot whose token counts no longer, since a Workflow by address has run there after it."""
+"""Annotation on Hardware: the boot whose token is void, since a Workflow by address has run there after it."""
 KNOWN_BY: Final = "ironbell.dev/known-by"
-"""Annotation on Hardware: how its agent was known last (a `Way`), and the address that it asked from."""
+"""Annotation on Hardware: last identification of its agent (a `Way`), and the agent's address."""
 STRICT: Final = "strict"
 BY_ADDRESS: Final = "address"
 
@@ -44,7 +44,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Way(StrEnum):
-    """How the machine is known that a Workflow's actions are handed out to."""
+    """Way by which the machine of a Workflow is identified."""
 
     TOKEN = "token"  # noqa: S105 - a way
     ADDRESS = "address"
@@ -58,7 +58,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who speaks for a machine."""
+    """Credentials of a client that acts for a machine."""
 
     token: str = ""
     peer: str = ""
@@ -66,25 +66,25 @@ class Caller:
 
 
 def of_template(template: Template) -> str:
-    """What the Workflows of a Template are marked with; empty where it says nothing, as upstream's."""
-    said = template.metadata.annotations.get(IDENTITY, "").strip()
-    return said or (STRICT if PLACEHOLDER in template.spec.data else "")
+    """Return the mark for Workflows of a Template; empty without one, as for upstream's."""
+    value = template.metadata.annotations.get(IDENTITY, "").strip()
+    return value or (STRICT if PLACEHOLDER in template.spec.data else "")
 
 
-def requires_token(said: str) -> bool:
-    """Whether the annotation's value asks for a token. One that nobody knows does: who wrote it wanted to be safe."""
-    return said.strip() not in ("", BY_ADDRESS)
+def requires_token(value: str) -> bool:
+    """Return whether the annotation's value requires a token. An unknown value does, which is the safe reading."""
+    return value.strip() not in ("", BY_ADDRESS)
 
 
 def needs_token(workflow: Workflow, site: Identity) -> bool:
-    """Whether whoever speaks for a Workflow's machine must show the token of its boot."""
+    """Return whether a client that acts for a Workflow's machine must show the token of its boot."""
     if site is Identity.OWN:
         return requires_token(workflow.metadata.annotations.get(IDENTITY, ""))
     return site is Identity.STRICT
 
 
 def gets_token(hardware: Hardware, *, toggles: bool, mode: str = "") -> bool:
-    """Whether the agent of a boot can have a token: a Workflow gives the permission to netboot, and the script is ours.
+    """Return whether the agent of a boot can have a token: a Workflow permits the netboot, and the script is ours.
 
     Args:
         hardware: the server.
@@ -92,19 +92,19 @@ def gets_token(hardware: Hardware, *, toggles: bool, mode: str = "") -> bool:
         mode: how its BMC boots it (`bootOptions.bootMode`).
     """
     netboots = [interface.netboot for interface in hardware.spec.interfaces if interface.netboot is not None]
-    has_own_script = any(one.ipxe is not None and (one.ipxe.url or one.ipxe.contents) for one in netboots)
+    has_own_script = any(netboot.ipxe and (netboot.ipxe.url or netboot.ipxe.contents) for netboot in netboots)
     return toggles and mode in ("", BootMode.NETBOOT) and not has_own_script
 
 
 def boot_mark(workflow: Workflow) -> str:
-    """What the permission to netboot says besides the Workflow: where a site knows some of its machines by token, this
-    boot is one of them."""
+    """Return the mark in the permission to netboot: at a site that identifies some of its machines by token, this boot
+    is one of them."""
     return MARKED if requires_token(workflow.metadata.annotations.get(IDENTITY, "")) else ""
 
 
 def metadata_needs_token(hardware: Hardware, site: Identity) -> bool:
-    """Whether the system that is, or will be, on a server must show a token for its metadata: its last boot was given
-    one, or the next will be. A token that was revoked opens nothing, and neither does the address."""
+    """Return whether the current or next system on a server must show a token for its metadata: its last boot got
+    one, or the next will get one. A token that was revoked opens nothing, and neither does the address."""
     if site is not Identity.OWN:
         return site is Identity.STRICT
     record = record_of(hardware)
@@ -113,8 +113,8 @@ def metadata_needs_token(hardware: Hardware, site: Identity) -> bool:
 
 
 def supersedes(workflow: Workflow, hardware: Hardware) -> dict[str, str]:
-    """The annotation to write on a server that a Workflow by address has begun to run on: what it installs knows no
-    token. Empty where none is to be written."""
+    """Return the annotation for a server on which a Workflow by address has begun to run: the system that it installs
+    has no token. Empty if the annotation is not needed."""
     record = record_of(hardware)
     if requires_token(workflow.metadata.annotations.get(IDENTITY, "")) or record.boot in ("", workflow.metadata.uid):
         return {}
@@ -131,41 +131,42 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def is_trusted(peer: str, proxies: Sequence[Network]) -> bool:
-    """Whether a peer speaks for others, whose addresses are not seen."""
+    """Return whether a peer forwards requests of others, whose addresses are not visible."""
     address = _address(peer)
     return address is not None and any(address in network for network in proxies)
 
 
 def addresses_of(hardware: Hardware) -> tuple[str, ...]:
     """The addresses of a server, as far as its Hardware has some."""
-    found = (normal_ip(one.dhcp.ip.address) for one in hardware.spec.interfaces if one.dhcp and one.dhcp.ip)
-    return tuple(dict.fromkeys(address for address in found if address))
+    dhcp = (interface.dhcp for interface in hardware.spec.interfaces)
+    addresses = (normal_ip(entry.ip.address) for entry in dhcp if entry and entry.ip)
+    return tuple(dict.fromkeys(address for address in addresses if address))
 
 
 def way(hardware: Hardware | None, peer: str, proxies: Sequence[Network]) -> Way:
-    """How a machine is known that is known by its address."""
+    """Return the way by which a machine without a token is identified."""
     if hardware is None or not addresses_of(hardware):
         return Way.UNKNOWN_ADDRESS
     return Way.PROXY if is_trusted(peer, proxies) else Way.ADDRESS
 
 
 def address_objection(hardware: Hardware | None, peer: str, proxies: Sequence[Network]) -> str | None:
-    """Why whoever calls from this address is not the machine; None if it is, or if nothing can be compared."""
+    """Return why a client at this address is not the machine; None if it is, or if nothing can be compared."""
     if hardware is None or way(hardware, peer, proxies) is not Way.ADDRESS:
         return None
     known, address = addresses_of(hardware), _address(peer)
     if address is not None and str(address) in known:
         return None
     return (
-        f"identity by address: Hardware {hardware.metadata.name} has {', '.join(known)}, and not {peer}, which asks in "
-        "its name; if that is its agent, correct spec.interfaces[].dhcp.ip.address, or name the proxy in between with "
-        "--trusted-proxies"
+        f"identity by address: Hardware {hardware.metadata.name} has {', '.join(known)}, and not {peer}, which sends "
+        "requests in its name; if that is its agent, correct spec.interfaces[].dhcp.ip.address, or name the proxy in "
+        "between with --trusted-proxies"
     )
 
 
 def forwarded_for(peer: str, header: str, proxies: Sequence[Network]) -> str:
-    """The address that a request over HTTP comes from: the last one in `X-Forwarded-For` that is no trusted proxy, if
-    the peer is one. Anybody else's header counts for nothing.
+    """Return the address that a request over HTTP comes from: the last one in `X-Forwarded-For` that is not a trusted
+    proxy, if the peer is one. The header of any other peer is ignored.
 
     Source: tinkerbell/tinkerbell: pkg/http (X-Forwarded-For).
     """

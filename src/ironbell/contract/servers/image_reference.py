@@ -15,7 +15,7 @@ _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|[-]+)[a-z0-9]+)*"
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[(?:[a-fA-F0-9:]+)\])(?::[0-9]+)?"
 _PATH = rf"{_COMPONENT}(?:/{_COMPONENT})*"
-# A first component that is no host name may still be the beginning of the path.
+# A first component that is not a host name may still be the beginning of the path.
 _REFERENCE = re.compile(
     rf"(?P<name>(?:{_DOMAIN}/)?{_PATH})"
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
@@ -27,11 +27,11 @@ _DIGEST_DIGITS: Final = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 
 def image_problem(image: str) -> str:
-    """Why a text is no image name; empty when it is one. Short names such as `reboot` are."""
+    """Return why a text is not a valid image name; empty if it is. Short names such as `reboot` are."""
     if len(image) > _MAX_CHARS:
         return f"longer than {_MAX_CHARS} characters"
     if _IDENTIFIER.fullmatch(image):
-        return "a bare digest is no name"
+        return "a bare digest is not a name"
     domain, path = _split(image)
     if path.partition(":")[0] != path.partition(":")[0].lower():
         return "the repository name must be lower case"

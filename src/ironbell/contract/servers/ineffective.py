@@ -28,7 +28,7 @@ _HANDLERS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Ineffective:
-    """A field without effect, and why."""
+    """A field without effect, and the reason."""
 
     path: str
     why: str
@@ -37,9 +37,9 @@ class Ineffective:
         return f"{self.path} has no effect: {self.why}"
 
 
-def listed(found: Sequence[Ineffective]) -> str:
+def listed(ineffective: Sequence[Ineffective]) -> str:
     """All of them as the message of a condition."""
-    return "; ".join(map(str, found)) + "."
+    return "; ".join(map(str, ineffective)) + "."
 
 
 def of_connection(connection: Connection, path: str = "spec.connection") -> list[Ineffective]:
@@ -48,41 +48,41 @@ def of_connection(connection: Connection, path: str = "spec.connection") -> list
     driver = service.driver
     used = f"the {driver.options} driver is used, on port {service.port} (providerOptions.{driver.options}.port)"
     where = f"{path}.providerOptions"
-    found = []
+    ineffective = []
     if any(name.lower() != driver.name for name in options.preferred_order):
-        found.append(Ineffective(f"{where}.preferredOrder", used))
+        ineffective.append(Ineffective(f"{where}.preferredOrder", used))
     for field, name in _OTHER_DRIVERS.items():
         if field != driver.options and getattr(options, field) is not None:
-            found.append(Ineffective(f"{where}.{name}", used))
+            ineffective.append(Ineffective(f"{where}.{name}", used))
     if connection.port not in (0, IPMI_PORT, service.port):
-        found.append(Ineffective(f"{path}.port", used))
-    return found
+        ineffective.append(Ineffective(f"{path}.port", used))
+    return ineffective
 
 
 def of_hardware(hardware: Hardware) -> list[Ineffective]:
     """Fields of a Hardware."""
-    found = []
+    ineffective = []
     if hardware.spec.auto.enrollment_enabled:
-        found.append(
+        ineffective.append(
             Ineffective("spec.auto.enrollmentEnabled", "WorkflowRuleSets are stored, and nothing acts on them")
         )
     if hardware.spec.references:
-        found.append(Ineffective("spec.references", "templates find nothing in .references"))
+        ineffective.append(Ineffective("spec.references", "templates find nothing in .references"))
     for number, interface in enumerate(hardware.spec.interfaces):
         where = f"spec.interfaces[{number}]"
         if interface.isoboot is not None:
             why = "servers boot an ISO image by bootOptions of a Workflow only"
-            found.append(Ineffective(f"{where}.isoboot", why))
+            ineffective.append(Ineffective(f"{where}.isoboot", why))
         netboot = interface.netboot
         if netboot is not None and netboot.pxelinux is not None:
-            found.append(Ineffective(f"{where}.netboot.pxelinux", "servers boot by iPXE only"))
+            ineffective.append(Ineffective(f"{where}.netboot.pxelinux", "servers boot by iPXE only"))
         if netboot is not None and netboot.rpi is not None:
-            found.append(Ineffective(f"{where}.netboot.rpi", "the firmware of a Raspberry Pi is not served"))
-    return found
+            ineffective.append(Ineffective(f"{where}.netboot.rpi", "the firmware of a Raspberry Pi is not served"))
+    return ineffective
 
 
 def of_template(text: str) -> list[Ineffective]:
-    """Fields of a Template's text, as far as that can be seen before it is rendered."""
+    """Fields of a Template's text, as far as its text shows them before it is rendered."""
     names = sorted({match[1] for match in _HANDLERS.finditer(_COMMENTS.sub("", text))})
     return [action_handler(f"spec.data: {name} of an action") for name in names]
 

@@ -1,13 +1,13 @@
-"""Labels of Hardware that say what the machine is, so that label selectors can choose by it.
+"""Labels of Hardware that describe the machine, so that label selectors can choose by it.
 
-One table maps both sources: the agent's report counts first, the BMC's fills what that lacks. The reference
+One table maps both sources: the agent's report takes precedence, the BMC's fills what that lacks. The reference
 (`docs/reference/inventory.md`) is generated from it.
 
 Which labels are ours is remembered in an annotation, `NAME=VALUE` for each. A label of these names that has another
-value than the one remembered was set by somebody else, and stays as it is.
+value than the recorded one was set by a user, and stays.
 
-There is no label for a rack: a switch's name is none where two switches share a rack or one serves several. Who has one
-switch in each rack uses the switch's label as failure domain.
+There is no label for a rack: a switch's name does not identify it where two switches share a rack or one serves
+several. A site with one switch in each rack uses the switch's label as failure domain.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ LABELS: Final = (
 
 
 def labels_of(has: Capabilities) -> dict[str, str]:
-    """The labels of a server, by key; what is not known has none."""
-    found = ((label.key, label.value(has)) for label in LABELS)
-    return {key: value for key, value in found if value}
+    """Return the labels of a server, by key; an unknown value has none."""
+    values = ((label.key, label.value(has)) for label in LABELS)
+    return {key: value for key, value in values if value}
 
 
 def remembered(annotation: str) -> dict[str, str]:
@@ -147,5 +147,5 @@ def remembered(annotation: str) -> dict[str, str]:
 
 
 def to_remember(labels: Mapping[str, str]) -> str:
-    """The annotation that says which labels are ours; empty for none."""
+    """Return the annotation that lists our labels; empty without labels."""
     return ",".join(f"{key.removeprefix(PREFIX)}={value}" for key, value in sorted(labels.items()))

@@ -1,8 +1,7 @@
-"""May this machine boot from the network, and what does it get? One function for every route.
+"""Permission of a machine to boot from the network, and the files that it gets. One function for every route.
 
-DHCP, TFTP, the boot script, ISO and metadata all ask `netboot_plan`, so that no route serves a machine that another
-one refuses. The answer is made afresh for every packet from the Hardware as it is now: `allowPXE` may change at any
-moment.
+DHCP, TFTP, the boot script, ISO and metadata all call `netboot_plan`, so that no route serves a machine that another
+one rejects. Every packet is decided from the current Hardware: `allowPXE` may change at any moment.
 
 Source: tinkerbell/tinkerbell: smee/internal/dhcp/handler, smee/internal/ipxe/script; reference of this project.
 """
@@ -22,12 +21,12 @@ DEFAULT_ARCH = "x86_64"
 FIXED_KERNEL_ARGUMENTS = "modules=loop,squashfs,sd-mod,usb-storage intel_iommu=on iommu=pt"
 CONSOLES = ("tty0", "ttyS1,115200")
 """Upstream's. Linux takes only the first serial console of a kind, so a site whose servers have theirs on another port
-says so in its settings, or in a Hardware's facility code, which comes before."""
+sets it in its settings, or in a Hardware's facility code, which takes precedence."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetbootSettings:
-    """What the site says about boots into the in-memory OS. Addresses of ours are filled in per subnet."""
+    """Settings of a site for boots into the in-memory OS. Our own addresses are filled in per subnet."""
 
     osie_url: str
     """Where kernel and initrd are; `{address}` stands for our address as the machine reaches it."""
@@ -100,16 +99,16 @@ class NetbootPlan:
 
     @property
     def reason(self) -> str:
-        """Why the machine must boot from disk; empty when it may netboot."""
+        """Reason why the machine must boot from disk; empty if it may netboot."""
         return self.target.reason if isinstance(self.target, BootFromDisk) else ""
 
 
 def netboot_plan(hardware: Hardware, interface: Interface, settings: NetbootSettings, *, address: str) -> NetbootPlan:
     """Decide for one interface. `address` is ours, as the asking machine reaches it."""
     mac = normal_mac(interface.dhcp.mac) if interface.dhcp else ""
-    refusal = _refusal(hardware, interface)
-    if refusal:
-        return NetbootPlan(BootFromDisk(refusal), mac)
+    objection = _objection(hardware, interface)
+    if objection:
+        return NetbootPlan(BootFromDisk(objection), mac)
     netboot = interface.netboot
     ipxe = netboot.ipxe if netboot else None
     binary = ipxe.binary if ipxe else ""
@@ -124,9 +123,9 @@ def netboot_plan(hardware: Hardware, interface: Interface, settings: NetbootSett
 
 
 def plan_for_unknown(settings: NetbootSettings, *, address: str) -> NetbootPlan:
-    """What a machine without Hardware gets where the site serves such machines: the in-memory OS, under its MAC.
+    """Return the plan for a machine without Hardware, at a site that serves such machines: the in-memory OS.
 
-    What is not known here is filled in by iPXE, which knows the machine: architecture and MAC.
+    iPXE fills in architecture and MAC, which only it knows.
     """
     base = settings.osie_url.replace("{address}", address).rstrip("/")
     kernel, initrd = f"{settings.kernel_name}-${{arch}}", f"{settings.initrd_name}-${{arch}}"
@@ -156,8 +155,8 @@ def plan_for_unknown(settings: NetbootSettings, *, address: str) -> NetbootPlan:
     return NetbootPlan(target, mac="")
 
 
-def _refusal(hardware: Hardware, interface: Interface) -> str:
-    """Why this interface may not netboot; empty when it may."""
+def _objection(hardware: Hardware, interface: Interface) -> str:
+    """Return the reason why this interface may not netboot; empty if it may."""
     if ANNOTATION_DISABLED in hardware.metadata.annotations:
         why = hardware.metadata.annotations[ANNOTATION_DISABLED]
         return f"the Hardware is disabled by annotation {ANNOTATION_DISABLED}{': ' + why if why else ''}"

@@ -1,7 +1,7 @@
 """The images of Kubernetes nodes that a site serves: how their files are named, and the index that lists them.
 
-The folder that is served has an index beside the images. It is written after the images that it lists, so whoever reads
-it may rely on them; controllers read it to learn whether a version can be installed at all.
+The folder that is served has an index beside the images. It is written after its images, so that clients may
+rely on them; controllers read it to learn whether a version can be installed at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NodeImage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeImages(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder of images has."""
+    """Images of a folder."""
 
     images: tuple[NodeImage, ...] = ()
     unfinished: dict[str, str] = {}
@@ -40,12 +40,12 @@ class NodeImages(msgspec.Struct, frozen=True, kw_only=True):
 
     def versions(self) -> tuple[str, ...]:
         """Versions of Kubernetes that there are images for."""
-        found = (_NAMED.fullmatch(image.file) for image in self.images)
-        return tuple(sorted(match[1].replace("_", "+") for match in found if match))
+        names = (_NAMED.fullmatch(image.file) for image in self.images)
+        return tuple(sorted(match[1].replace("_", "+") for match in names if match))
 
 
 class ImageSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a site serves images of nodes; without `url` it serves none."""
+    """Address of a site's images of nodes; without `url` it serves none."""
 
     url: str = ""
     """The folder's address for machines, such as `http://192.0.2.1:7080/images`."""

@@ -1,4 +1,4 @@
-"""What is shared by the servers of a rack, and how many of them may ask for it at the same time."""
+"""Limits that the servers of a rack share."""
 
 from __future__ import annotations
 

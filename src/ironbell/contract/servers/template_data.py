@@ -1,4 +1,4 @@
-"""What a workflow template sees: `.hardware`, the deprecated `.Hardware`, `.references`, and the hardware map's keys.
+"""Data of a workflow template: `.hardware`, the deprecated `.Hardware`, `.references`, and the hardware map's keys.
 
 Pure. Objects are given as plain JSON values; nothing here reads an API.
 
@@ -87,7 +87,7 @@ _MAPS: Final = ("labels", "annotations")
 
 
 def _without_zeros(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Without zero values; structs stay even when nothing is left in them."""
+    """Remove zero values; structs stay even when they are empty."""
     result: dict[str, Any] = {}
     for key, item in value.items():
         if isinstance(item, dict):

@@ -1,7 +1,7 @@
 """The Go types of a Hardware's spec, which templates see.
 
 `.Hardware` (deprecated) exposes them as structs with their Go names; `.hardware` is the whole object by its JSON
-names, but after a round trip through these types: unknown fields are gone, and so are zero values.
+names, but after a round trip through these types: unknown fields are dropped, and so are zero values.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go.
 """

@@ -1,9 +1,9 @@
 """A complete wipe that is due: what `ironbell.dev/wipe: deferred` leaves on a server that its Machine has released.
 
-The record stays on the Hardware, whoever claims it, until a complete wipe was proven. While it is there, a release does
+The record stays on the Hardware, for every owner, until a complete wipe was proven. While it exists, a release does
 not make the server available: it becomes the Cluster's (`hardware_claim.release`), with the labels by which everybody,
-also upstream's controllers, sees that it is claimed. The Cluster is meant by its UID: one that was created anew under
-the same name is somebody else.
+also upstream's controllers, sees that it is claimed. The Cluster is identified by its UID: a new one with the
+same name is another owner.
 
 Pure. docs/guide/tinkerbell-machines.md has the rules.
 """
@@ -29,7 +29,7 @@ class WipeDue(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     namespace: str
     cluster: str
     uid: str
-    """Of the Cluster."""
+    """UID of the Cluster."""
     machine: str
     """The TinkerbellMachine that released the server last, as `NAMESPACE/NAME`."""
     machine_uid: str
@@ -42,7 +42,7 @@ class WipeDue(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     rack: str = ""
     """Rack that the server is powered on with, as `LABEL=VALUE`."""
     ended: str = ""
-    """Why the Cluster may no longer claim it; empty while it may."""
+    """Reason why the Cluster may no longer claim it; empty while it may."""
     ended_at: str = ""
     attempt: int = 1
     power_off_attempt: int = 1

@@ -24,7 +24,7 @@ _INT64 = 1 << 63
 
 
 class DocumentError(IronbellError):
-    """A text is no workflow document; `problems` are all that was found."""
+    """A text is not a workflow document; `problems` has all of them."""
 
     reason = "InvalidWorkflowDocument"
     retry = Retry.NEVER
@@ -64,7 +64,7 @@ def parse_document(text: str) -> WorkflowDocument:
 
 
 def _faults(document: WorkflowDocument) -> Iterator[str]:
-    """What upstream's validator refuses, in its words, with the place in front."""
+    """Problems that upstream's validator reports, in its words, with the place in front."""
     if not _is_name(document.name):
         yield f"name cannot be empty or have more than {MAX_NAME} characters: {_short(document.name)}"
     if not document.tasks:
@@ -112,7 +112,7 @@ class _Reader:
 
     def document(self, root: Node | None) -> WorkflowDocument:
         entries = self._mapping(root, "the document")
-        # Known but without effect: upstream refuses them all the same when they have another type.
+        # Known but without effect: upstream rejects them all the same when they have another type.
         for name in ("version", "id"):
             self._text(entries.get(name), name)
         tasks = [
@@ -172,7 +172,7 @@ class _Reader:
         return {}
 
     def _list(self, node: Node | None, where: str) -> tuple[Node, ...]:
-        """The items; those that are null do not count, as in yaml.v3."""
+        """Return the items; null items are skipped, as in yaml.v3."""
         if isinstance(node, Sequence):
             return tuple(item for item in node.items if not _is_null(item))
         if not _is_null(node):
@@ -204,9 +204,9 @@ class _Reader:
         self._wrong(node, where, "a whole number without quotes")
         return 0
 
-    def _wrong(self, node: Node | None, where: str, wanted: str) -> None:
+    def _wrong(self, node: Node | None, where: str, expected: str) -> None:
         line = f"line {node.line}: " if node is not None else ""
-        self.problems.append(f"{line}{where} must be {wanted}")
+        self.problems.append(f"{line}{where} must be {expected}")
 
 
 def _is_null(node: Node | None) -> bool:
