@@ -63,7 +63,7 @@ class Client:
         return decode_object(kind, await self.api.get(kind.collection, namespace, name))
 
     async def find(self, kind: Kind[R], namespace: str, name: str) -> R | None:
-        """As `get`, with None for what is not there."""
+        """Return the same as `get`, with None for an object that does not exist."""
         try:
             return await self.get(kind, namespace, name)
         except NotFound:

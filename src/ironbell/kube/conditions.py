@@ -22,16 +22,16 @@ def find_condition(conditions: Sequence[Condition], condition_type: str) -> Cond
 
 
 def is_true(conditions: Sequence[Condition], condition_type: str) -> bool:
-    """Whether the condition exists with status True."""
-    found = find_condition(conditions, condition_type)
-    return found is not None and found.status == "True"
+    """Return whether the condition exists with status True."""
+    condition = find_condition(conditions, condition_type)
+    return condition is not None and condition.status == "True"
 
 
 def set_condition(conditions: Sequence[Condition], condition: Condition, *, now: datetime) -> list[Condition]:
     """The list with this condition set, in its old place or at the end.
 
     Its `last_transition_time` is ignored: the old one is kept unless the status changed. The result equals the input
-    when nothing changed, so that comparing them tells whether to write.
+    when nothing changed, so that a comparison shows whether to write.
     """
     old = find_condition(conditions, condition.type)
     since = old.last_transition_time if old is not None and old.status == condition.status else None

@@ -1,4 +1,4 @@
-"""What a reconciler decides: actions, needs, and what it waits for. Plain frozen data.
+"""Result of a reconciler: actions, needs, and the reason for waiting. Plain frozen data.
 
 `decide(observed, now)` of a controller returns a `Decision`; the runtime (`kube.manager.manager`) carries it out, the
 test kit (`kube.testing`) carries it out prefix by prefix, and a dry run prints it.
@@ -6,14 +6,14 @@ test kit (`kube.testing`) carries it out prefix by prefix, and a dry run prints 
 Rules that the runtime holds for every decision:
 
 * Actions are executed in order. The first that fails stops the rest.
-* `Conflict`, `AlreadyExists` on a create and `NotFound` on a patch mean that what was observed is out of date: the key
-  comes again with backoff. A delete of what is gone is a success.
+* `Conflict`, `AlreadyExists` on a create and `NotFound` on a patch mean that the observed state is out of date: the key
+  is requeued with backoff. A delete of a missing object is a success.
 * A precondition that names the resourceVersion which was observed stays good after an earlier action of the same
   decision wrote the same object under that precondition: the runtime follows the versions of its own writes.
 * An effect that is not idempotent names its `intent`, and an earlier write of the same decision carries the same
   `intent` and a precondition (a create, or a patch with `resource_version`). One intent is performed at most once:
-  who sees a stored intent without an outcome does not know whether it happened, and decides (retry as a new intent,
-  fail, ask). `kube.testing.crash_check` proves it.
+  a controller that sees a stored intent without an outcome does not know whether it happened, and decides (retry as
+  a new intent, fail, query). `kube.testing.crash_check` proves it.
 
 Failure modes: `DecisionError` for a decision that breaks these rules; it is a defect of the controller and not retried.
 
@@ -61,7 +61,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class MergePatch:
-    """RFC 7386 patch. With `resource_version` it is refused when the object has changed since."""
+    """RFC 7386 patch. With `resource_version` it is rejected if the object has changed since."""
 
     kind: AnyKind
     namespace: str
@@ -102,7 +102,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete an object; that it is gone already is a success."""
+    """Delete an object; a missing object is a success."""
 
     kind: AnyKind
     namespace: str
@@ -132,8 +132,8 @@ class Effect:
     """Something outside Kubernetes, done by the performer registered as `performer`.
 
     The performer returns the actions that store the outcome, good or bad; they are executed next, before the rest of
-    the decision. It raises when nothing is to be stored: the rest is dropped and the key comes again with backoff
-    (or not, if the error says `Retry.NEVER`). After `timeout_s` it is cancelled and counts as raised.
+    the decision. It raises when nothing is to be stored: the rest is dropped and the key is requeued with backoff
+    (unless the error has `Retry.NEVER`). After `timeout_s` it is cancelled, which is treated as an error.
     """
 
     performer: str
@@ -152,38 +152,38 @@ Action: TypeAlias = Write | Emit | Effect
 
 
 class Query(Generic[V]):
-    """Base of what can be asked about the world outside; `V` is the type of the answer.
+    """Base of queries about the world outside; `V` is the type of the answer.
 
-    Subclasses are frozen dataclasses with hashable fields. The asker is registered by the subclass.
+    Subclasses are frozen dataclasses with hashable fields. The resolver is registered by the subclass.
     """
 
     __slots__ = ()
     subject: ClassVar[str]
-    """What the answer is about, as events and conditions name it when there is no answer: `the power state`."""
+    """Subject of the answer, as events and conditions name it when there is no answer: `the power state`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need(Generic[V]):
-    """A fact that the object depends on. The key comes back whenever a newer answer (or error) has arrived.
+    """A fact that the object depends on. The key is requeued whenever a newer answer (or error) has arrived.
 
-    Say it in every decision that depends on the fact, fresh or not: an answer is renewed somewhat before it reaches
-    `max_age_s` (at least one second). A failed question is asked again with backoff from one second to `max_age_s`.
+    Declare it in every decision that depends on the fact, fresh or not: an answer is renewed somewhat before it reaches
+    `max_age_s` (at least one second). A failed query is repeated with backoff from one second to `max_age_s`.
     """
 
     query: Query[V]
     max_age_s: float
     newer_than: datetime | None = None
-    """Ignore answers asked for before this moment, such as the start of an effect."""
+    """Ignore answers to queries before this moment, such as the start of an effect."""
     timeout_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fact(Generic[V]):
-    """What is known: the last answer with the moment it was asked for, and the error if the last question failed.
+    """The last answer with the moment of its query, and the error if the last query failed.
 
-    `value` survives later errors (then `error` is set and `error_at` newer than `at`). What an answer says is true at
-    some moment between question and answer: it counts as newer than what happened before the question, and its age
-    counts from its arrival, so that one which took long to come is not too old when it comes.
+    `value` survives later errors (then `error` is set and `error_at` newer than `at`). An answer is true at some
+    moment between query and answer: it is newer than events before the query, and its age begins with its arrival, so
+    that a slow answer is not too old when it arrives.
     """
 
     value: V | None
@@ -191,22 +191,22 @@ class Fact(Generic[V]):
     error: IronbellError | None = None
     error_at: datetime | None = None
     answered_at: datetime | None = None
-    """When the answer came; None is the moment of the question."""
+    """Moment when the answer came; None is the moment of the query."""
 
     @property
     def known_since(self) -> datetime | None:
-        """From when on the answer's age counts."""
+        """Moment from which the answer's age is measured."""
         return self.answered_at or self.at
 
     def fresh(self, now: datetime, max_age_s: float, newer_than: datetime | None = None) -> bool:
-        """Whether there is an answer that came at most `max_age_s` ago, asked for at or after `newer_than`."""
+        """Return whether an answer to a query at or after `newer_than` came at most `max_age_s` ago."""
         since = self.known_since
         if self.at is None or since is None or (newer_than is not None and self.at < newer_than):
             return False
         return now - since <= timedelta(seconds=max_age_s)
 
     def within(self, now: datetime, max_age_s: float | None) -> Fact[V] | None:
-        """What a decision may read that accepts answers up to this age (None: of any age).
+        """Return the fact for a decision that accepts answers up to this age (None: of any age).
 
         An older answer is withheld; the error of a later attempt stays, as if there had never been an answer. None if
         nothing is left.
@@ -218,7 +218,7 @@ class Fact(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why nothing more happens now. Storing it on the object is the controller's job; the runtime logs changes."""
+    """Reason why nothing more happens now. The controller stores it on the object; the runtime logs changes."""
 
     reason: str
     message: str
@@ -226,7 +226,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done now, in order, and when to look again besides when something watched changes."""
+    """Actions to carry out now, in order, and the time of the next reconcile unless something watched changes."""
 
     actions: tuple[Action, ...] = ()
     needs: tuple[Need[Any], ...] = ()
@@ -255,7 +255,7 @@ def wait(
     needs: Iterable[Need[Any]] = (),
     requeue_after_s: float | None = None,
 ) -> Decision:
-    """A decision that waits, after the actions that say so on the object."""
+    """Return a decision that waits, after the actions that report this on the object."""
     return do(*actions, needs=needs, waiting=Waiting(reason, message), requeue_after_s=requeue_after_s)
 
 

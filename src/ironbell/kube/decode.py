@@ -4,7 +4,7 @@ Our structs are strict where Go is not: an explicit `null` for a field that is n
 `1.0` is an integer. The strict decoder is tried first, as both are rare; only then is the object tidied as plain data.
 
 Failure modes: `UndecodableError`, when a field that the struct knows has another type. One such object must not stop
-the rest; informers leave it out and say so.
+the rest; informers leave it out and log it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Draft(Generic[R]):
         self.owned: list[Action] = []
         """Changes of objects that belong to the object."""
         self.last: list[Action] = []
-        """What happens once the status is stored."""
+        """Actions once the status is stored."""
         self.needs: list[Need[Any]] = []
         self.waiting: Waiting | None = None
         self._events: list[Emit] = []
@@ -67,7 +67,7 @@ class Draft(Generic[R]):
 
     @property
     def generation(self) -> int:
-        """The object's generation once its spec is written: nobody else writes before the status is."""
+        """The object's generation once its spec is written: no other client writes before the status is."""
         return self.obj.metadata.generation + int(self.spec != self._old_spec)
 
     def observe_generation(self) -> None:

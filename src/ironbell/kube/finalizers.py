@@ -10,7 +10,7 @@ from ironbell.kube.decision import AnyKind, MergePatch, patch
 
 
 def is_deleting(obj: Resource) -> bool:
-    """Whether deletion was asked for."""
+    """Return whether the object is being deleted."""
     return obj.metadata.deletion_timestamp is not None
 
 
@@ -19,14 +19,14 @@ def has_finalizer(obj: Resource, finalizer: str) -> bool:
 
 
 def add_finalizer(kind: AnyKind, obj: Resource, finalizer: str) -> MergePatch | None:
-    """The patch that adds it; None if it is there, or if the object is being deleted (then the API refuses it)."""
+    """Return the patch that adds the finalizer; None if it is set, or if the object is being deleted."""
     if has_finalizer(obj, finalizer) or is_deleting(obj):
         return None
     return patch(kind, obj, {"metadata": {"finalizers": [*obj.metadata.finalizers, finalizer]}}, locked=True)
 
 
 def remove_finalizer(kind: AnyKind, obj: Resource, finalizer: str) -> MergePatch | None:
-    """The patch that removes it; None if it is not there."""
+    """Return the patch that removes the finalizer; None if it is not set."""
     if not has_finalizer(obj, finalizer):
         return None
     rest = [f for f in obj.metadata.finalizers if f != finalizer]

@@ -18,12 +18,12 @@ def diff(old: Fields, new: Fields) -> Fields:
     """The merge patch that turns `old` into `new`; empty when they are equal."""
     patch: Fields = {name: None for name in old if name not in new}
     for name, value in new.items():
-        before = old.get(name)
-        if isinstance(before, dict) and isinstance(value, dict):
-            inner = diff(before, value)
+        old_value = old.get(name)
+        if isinstance(old_value, dict) and isinstance(value, dict):
+            inner = diff(old_value, value)
             if inner:
                 patch[name] = inner
-        elif name not in old or before != value:
+        elif name not in old or old_value != value:
             patch[name] = value
     return patch
 

@@ -1,7 +1,7 @@
-"""The parts of a controller: what it watches, how it observes, what performs its effects and answers its questions.
+"""The parts of a controller: its watches, its observation, the performers of effects and the resolvers of queries.
 
 A controller module defines a class that satisfies `Reconciler`: `observe` reads the cache and facts (no I/O), `decide`
-is pure. Effects and questions are answered by performers and askers, which hold the connections and are given to the
+is pure. Performers and resolvers handle effects and queries; they hold the connections and are given to the
 runtime beside the reconciler (`kube.manager.manager.Controller`), so that tests run the same reconciler without them.
 
 What a reconciler reads, and which changes bring its keys back, is its `Declaration`. Every kind that `observe` reads is
@@ -35,14 +35,14 @@ O = TypeVar("O")  # noqa: E741 - Observed
 Performer: TypeAlias = Callable[[Any], Awaitable[Sequence[Action]]]
 """Carries out an effect's arguments and returns the actions that store the outcome."""
 Resolver: TypeAlias = Callable[[Any], Awaitable[Any]]
-"""Answers one type of question, or raises an `IronbellError`."""
+"""Answers one type of query, or raises an `IronbellError`."""
 Performers: TypeAlias = Mapping[str, Performer]
 Resolvers: TypeAlias = Mapping[type[Any], Resolver]
 """By subclass of `Query`."""
 Feed: TypeAlias = Callable[[Callable[[Query[Any]], None]], Callable[[], None]]
-"""Pushes facts: is given what to call with a question whose answer has changed, and returns how to end that.
+"""Pushes facts: takes a callback for queries whose answer has changed, and returns a function that ends that.
 
-The asker must give the new answer from then on. The old one stays readable until the new one has come.
+The resolver must return the new answer from then on. The old one stays readable until the new one has come.
 """
 
 
@@ -63,7 +63,7 @@ class Index(Generic[R]):
 
 
 class Cache(Protocol):
-    """What `observe` may read: objects as the informers know them, and facts. Values are shared and frozen."""
+    """Objects and facts that `observe` may read, as the informers have them. Values are shared and frozen."""
 
     def get(self, kind: Kind[R], namespace: str, name: str) -> R | None: ...
 
@@ -76,34 +76,34 @@ class Cache(Protocol):
         ...
 
     def fact(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None:
-        """What is known about a question, if the answer is at most `max_age_s` old; None if there is no such answer.
+        """Return the fact about a query, if the answer is at most `max_age_s` old; None if there is no such answer.
 
-        It is what the decision accepts, so it is not less than what its `Need` asks for. None accepts an answer of any
-        age: only for questions whose answer can never change.
+        The decision accepts this age, so it is not less than that of its `Need`. None accepts an answer of any age:
+        only for queries whose answer can never change.
         """
         ...
 
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
         """An object of a kind that is known only now (`api.unstructured.dynamic_kind`); needs no declaration.
 
-        The first look-up of a kind starts an informer for it. The key comes back when that has synced, and whenever
-        the object looked up here comes, changes or goes.
+        The first read of a kind starts an informer for it. The key is requeued when that has synced, and whenever
+        the object is created, changed or deleted.
         """
         ...
 
     def dynamic_owned(self, kind: Kind[Unstructured], uid: str) -> Sequence[Unstructured] | Unsynced:
-        """The objects of such a kind that have an owner with this uid, ordered by key.
+        """Return the objects of such a kind that have an owner with this uid, ordered by key.
 
-        The key comes back when the kind has synced; it does not come back for changes of single objects.
+        The key is requeued when the kind has synced, but not for changes of single objects.
         """
         ...
 
     def failure(self, key: Key) -> Failure | None:
-        """The write that stopped a decision about one of our keys; None once it is over (`kube.manager.failures`)."""
+        """The write that stopped a decision about one of our keys; None once it succeeded (`kube.manager.failures`)."""
         ...
 
     def readers(self, kind: AnyKind, key: Key) -> Iterable[Key]:
-        """Our keys that read this object when they were last observed, there or not (see `read_by`).
+        """Return our keys that read this object when they were last observed, even if it did not exist (see `read_by`).
 
         For what was read by an index the key is the index's name and the value.
         """
@@ -117,29 +117,29 @@ class Watch(Generic[R]):
     kind: Kind[R]
     keys: Callable[[R, Cache], Iterable[Key]]
     relevant: Predicate[R] | None = None
-    """Old and new state to whether anybody cares; None means always. Only saves work, decides nothing."""
+    """Filter by the old and the new state; None passes all changes. Only saves work, decides nothing."""
     reads: bool = False
-    """Whether `Cache.readers` is to know who read an object of this kind."""
+    """Whether `Cache.readers` records reads of objects of this kind."""
     delay_s: float = 0.0
-    """For roll-ups over many objects: a key that was looked at less than this ago waits until it is that long ago, so
-    that a thousand changes are a few looks. The first change after a quiet time is seen at once."""
+    """For roll-ups over many objects: a key whose last reconcile is less than this ago waits until it is that long ago,
+    so that a thousand changes need a few reconciles. The first change after a quiet time is handled at once."""
     reporting: bool = False
-    """Whether these changes are added up to be told, and nothing waits for that: while there is more to do than can be
-    done at once they wait longer (`WorkQueue.add_spaced`)."""
+    """Whether these changes only update a report, which nothing waits for: under high load they wait longer
+    (`WorkQueue.add_spaced`)."""
 
 
 @dataclass(frozen=True)
 class Changes(Generic[R_contra]):
-    """Which changes of objects bring keys back, and when. Only saves work, decides nothing."""
+    """Changes of objects that bring keys back, and their delay. Only saves work, decides nothing."""
 
     relevant: Callable[[R_contra, R_contra], bool] | None = None
     """Passes the updates that matter; None passes all. Creations and deletions always matter."""
     urgent: Callable[[R_contra, R_contra], bool] | None = None
     """Passes the updates that bring keys back at once; None passes none of them."""
     delay_s: float = 0.0
-    """For what is not urgent: as `Watch.delay_s`."""
+    """For other updates: as `Watch.delay_s`."""
     reporting: bool = False
-    """For what is not urgent: as `Watch.reporting`."""
+    """For other updates: as `Watch.reporting`."""
 
 
 AT_ONCE: Final[Changes[Any]] = Changes()
@@ -148,10 +148,10 @@ AT_ONCE: Final[Changes[Any]] = Changes()
 
 @dataclass(frozen=True)
 class DynamicWatch:
-    """Which of our keys an object concerns whose kind was looked up with `Cache.dynamic`.
+    """Mapping from an object whose kind was read with `Cache.dynamic` to our keys.
 
-    Called for the old and the new state of every object of every such kind. Not needed for those who looked up the
-    very object: they come back by themselves.
+    Called for the old and the new state of every object of every such kind. Not needed for keys that read the object
+    itself: these are requeued in any case.
     """
 
     keys: Callable[[Unstructured, Cache], Iterable[Key]]
@@ -159,16 +159,16 @@ class DynamicWatch:
 
 @dataclass(frozen=True, slots=True)
 class Unsynced:
-    """The objects of a kind that was looked up are not known yet."""
+    """The objects of a kind that was read dynamically are not known yet."""
 
     kind: Kind[Unstructured]
     problem: str = ""
-    """Why they could not be listed, such as a refusal by the API server; empty while the first list is under way."""
+    """Reason why they could not be listed, such as an error of the API server; empty during the first list."""
 
 
 @dataclass(frozen=True)
 class Declaration(Generic[R]):
-    """What a reconciler reads, and which changes bring its keys back."""
+    """Kinds that a reconciler reads, and the changes that bring its keys back."""
 
     kind: Kind[R]
     """The root kind: its objects' keys are the reconciler's."""
@@ -203,7 +203,7 @@ class Reconciler(Protocol[O]):
         ...
 
     def decide(self, observed: O, now: datetime) -> Decision:
-        """What to do. Pure and total: whatever is wrong becomes a condition, an event or a wait."""
+        """Return the actions. Pure and total: every problem becomes a condition, an event or a wait."""
         ...
 
 
@@ -213,7 +213,7 @@ def read_by(
     relevant: Predicate[R] | None = None,
     delay_s: float = 0.0,
 ) -> Watch[R]:
-    """Watch a kind for the sake of whoever read the very object when last observed, there or not.
+    """Watch a kind for the keys that read the object when they were last observed, even if it did not exist.
 
     `indexes` are those by which it is read as well.
     """
@@ -235,7 +235,7 @@ def owned_by(
     delay_s: float = 0.0,
     reporting: bool = False,
 ) -> Watch[R]:
-    """Watch children for the sake of the controlling owner of type `kind`."""
+    """Watch children for the controlling owner of type `kind`."""
     return Watch(child, lambda obj, _cache: owner_keys(kind, obj), relevant, delay_s=delay_s, reporting=reporting)
 
 

@@ -41,14 +41,16 @@ LIFETIME, MARGIN = timedelta(days=90), timedelta(days=30)
 
 
 def renewed(held: Mapping[str, bytes], names: Sequence[str], now: datetime) -> dict[str, bytes] | None:
-    """What the Secret must hold; None if it holds that already.
+    """Return the data that the Secret must hold; None if it holds them already.
 
     Args:
-        held: its data as it is; empty where there is none. What cannot be read is made anew.
+        held: its current data; empty if there is none. Data that cannot be read are replaced.
         names: host names and addresses that callers use.
     """
     data = dict(held)
-    authorities = [one for one in _certificates(data.get(AUTHORITY, b"")) if one.not_valid_after_utc > now]
+    authorities = [
+        authority for authority in _certificates(data.get(AUTHORITY, b"")) if authority.not_valid_after_utc > now
+    ]
     key = _key(data.get(AUTHORITY_KEY, b""))
     is_old = not authorities or key is None or not _belong(authorities[0], key)
     if is_old or authorities[0].not_valid_after_utc - now < AUTHORITY_MARGIN:
@@ -56,7 +58,7 @@ def renewed(held: Mapping[str, bytes], names: Sequence[str], now: datetime) -> d
         authorities.insert(0, _authority(key, now))
         data |= {AUTHORITY_KEY: private_pem(key)}
     assert key is not None  # noqa: S101
-    data[AUTHORITY] = b"".join(certificate_pem(one) for one in authorities)
+    data[AUTHORITY] = b"".join(certificate_pem(authority) for authority in authorities)
     if not _serves(data, authorities[0], names, now):
         leaf_key = new_key()
         leaf = _leaf(leaf_key, Issuer(authorities[0], key), names, now)
@@ -65,13 +67,13 @@ def renewed(held: Mapping[str, bytes], names: Sequence[str], now: datetime) -> d
 
 
 def _serves(data: Mapping[str, bytes], authority: x509.Certificate, names: Sequence[str], now: datetime) -> bool:
-    """Whether the serving certificate is good for a while."""
-    found, key = _certificates(data.get(CERTIFICATE, b"")), _key(data.get(KEY, b""))
-    if not found or key is None or not _belong(found[0], key) or found[0].not_valid_after_utc - now < MARGIN:
+    """Return whether the serving certificate is valid for a while."""
+    chain, key = _certificates(data.get(CERTIFICATE, b"")), _key(data.get(KEY, b""))
+    if not chain or key is None or not _belong(chain[0], key) or chain[0].not_valid_after_utc - now < MARGIN:
         return False
     try:
-        found[0].verify_directly_issued_by(authority)
-        extension = found[0].extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        chain[0].verify_directly_issued_by(authority)
+        extension = chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         return False
     return set(general_names(names)) <= set(extension.value)

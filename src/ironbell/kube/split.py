@@ -20,18 +20,18 @@ from ironbell.api.kind import Collection
 
 @dataclass(frozen=True)
 class SplitApi(Api):
-    """`here` for all kinds but those of `theirs`, which are `there`."""
+    """`here` for all kinds but those of `other_kinds`, which are `other`."""
 
     here: Api
-    there: Api
-    theirs: Set[Collection]
+    other: Api
+    other_kinds: Set[Collection]
 
     def _of(self, call: Call) -> Api:
-        return self.there if call.collection in self.theirs else self.here
+        return self.other if call.collection in self.other_kinds else self.here
 
     async def call(self, call: Call) -> Answer:
         api = self._of(call)
-        if call.verb is Verb.CREATE and not call.subresource and call.collection in self.theirs:
+        if call.verb is Verb.CREATE and not call.subresource and call.collection in self.other_kinds:
             call = msgspec.structs.replace(call, body=_without_owners(call.body))
         return await api.call(call)
 

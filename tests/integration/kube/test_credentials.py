@@ -119,7 +119,7 @@ async def test_a_plugin_gets_no_input_and_is_told_about_the_cluster(tmp_path: Pa
         (f"echo '{answer('client.authentication.k8s.io/v1beta1', token=SECRET)}'", "no ExecCredential of client"),
         (f"echo '{answer()}'", "neither a token nor a client certificate"),
         (f"echo '{answer(clientKeyData=SECRET, token=SECRET)}'", "certificate without its key"),
-        (f"echo '{answer(token=SECRET, expirationTimestamp='soon')}'", "expirationTimestamp that is no time"),
+        (f"echo '{answer(token=SECRET, expirationTimestamp='soon')}'", "expirationTimestamp that is not a time"),
         ("sleep 60 & sleep 60", r"did not answer within 0\.2 s"),
     ],
 )
@@ -143,7 +143,7 @@ async def test_a_plugin_that_is_not_there_says_where_to_get_it(tmp_path: Path) -
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "exec.apiVersion"),
         ({"apiVersion": V1}, "exec.command is missing"),
         ({"apiVersion": V1, "command": "x"}, "exec.interactiveMode must be one of"),
-        ({"apiVersion": V1, "command": "x", "interactiveMode": "Always"}, "nobody is asked"),
+        ({"apiVersion": V1, "command": "x", "interactiveMode": "Always"}, "needs a terminal"),
         ({"apiVersion": V1, "command": "x", "interactiveMode": "Never", "env": ["a"]}, "exec.env"),
     ],
 )

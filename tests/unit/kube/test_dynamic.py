@@ -267,12 +267,12 @@ def test_readers_know_what_was_read_last() -> None:
     readers, where = Readers(), SERVER.collection
     for name in ("a", "b"):
         readers.begin(("", "k"))
-        readers.note(where, ("", name))
+        readers.record(where, ("", name))
         readers.end()
     assert list(readers.of(where, ("", "a"))) == []
     assert list(readers.of(where, ("", "b"))) == [("", "k")]
     assert list(readers.of_kind(where)) == [("", "k")]
-    readers.note(where, ("", "c"))
+    readers.record(where, ("", "c"))
     readers.begin(("", "k"))
     readers.end()
     assert list(readers.of_kind(where)) == []

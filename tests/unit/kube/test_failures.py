@@ -16,12 +16,12 @@ REFUSED = Failure(NODE_MADE, Invalid("no"))
 
 def test_what_is_new_to_who_asks_is_said_once() -> None:
     failures = Failures()
-    assert not failures.note(KEY, REFUSED)
+    assert not failures.record(KEY, REFUSED)
     assert failures.of(KEY) == REFUSED
-    assert not failures.note(KEY, Failure(NODE_MADE, Invalid("no")))
-    assert failures.note(KEY, Failure(NODE_MADE, Invalid("still not")))
+    assert not failures.record(KEY, Failure(NODE_MADE, Invalid("no")))
+    assert failures.record(KEY, Failure(NODE_MADE, Invalid("still not")))
     failures.drop(KEY)
-    assert not failures.note(KEY, REFUSED)
+    assert not failures.record(KEY, REFUSED)
 
 
 def test_it_is_over_when_the_like_was_written_or_nothing_is_waited_for() -> None:
@@ -32,6 +32,6 @@ def test_it_is_over_when_the_like_was_written_or_nothing_is_waited_for() -> None
         (Decision((SECRET_MADE,), waiting=waiting), False),
     ):
         failures = Failures()
-        failures.note(KEY, REFUSED)
+        failures.record(KEY, REFUSED)
         failures.settle(KEY, decision)
         assert (failures.of(KEY) is None) is over

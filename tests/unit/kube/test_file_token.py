@@ -15,9 +15,9 @@ async def test_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     assert dict(await connection.headers())["Authorization"] == "Bearer old"
     file.write_text("new\n")
     assert dict(await connection.headers())["Authorization"] == "Bearer old"
-    connection.refused()
+    connection.on_rejection()
     assert dict(await connection.headers())["Authorization"] == "Bearer new"
 
 
 async def test_connection_without_a_file_takes_a_refusal_as_it_is() -> None:
-    Connection("http://localhost").refused()
+    Connection("http://localhost").on_rejection()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironbell.kube.transport.proxies import checked_proxy, environment_proxy, goes_direct
+from ironbell.kube.transport.proxies import checked_proxy, environment_proxy, is_direct
 from ironbell.kube.transport.tokens import ConnectionConfigError
 
 
@@ -35,7 +35,7 @@ from ironbell.kube.transport.tokens import ConnectionConfigError
     ],
 )
 def test_no_proxy(host: str, no_proxy: str, direct: bool) -> None:
-    assert goes_direct(host, 6443, no_proxy) is direct
+    assert is_direct(host, 6443, no_proxy) is direct
 
 
 def test_the_scheme_of_the_server_says_which_variable_counts() -> None:

@@ -150,5 +150,5 @@ def test_decisions_print_as_plain_data_without_secrets() -> None:
 )
 def test_the_version_of_an_answer_is_that_of_its_metadata(body: bytes, version: str) -> None:
     written = Written()
-    written.note(MergePatch(SLOT, "n", "a", {}), body, "")
+    written.record(MergePatch(SLOT, "n", "a", {}), body, "")
     assert written.versions[SLOT.collection] == version

@@ -316,7 +316,7 @@ async def test_a_key_that_takes_long_again_and_again_takes_a_small_part_of_the_t
         queue.add_spaced(key)
         got = await queue.get()
         moment = loop.time()
-        queue.note_cost(got, took_s)
+        queue.record_cost(got, took_s)
         queue.done(got)
         return moment
 

@@ -56,7 +56,7 @@ async def test_parent_and_children_reach_their_fixed_point() -> None:
         await until(lambda: api.rack("before").status.ready == 3 and api.rack("after").status.ready == 2)
         await until(lambda: manager.is_idle)
     assert len(plugs.on) == 5
-    assert plugs.asked == []
+    assert plugs.queries == []
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -77,7 +77,7 @@ async def test_caches_that_lag_at_random_change_nothing(seed: int) -> None:
         await api.add_rack("r", 6)
         await until(lambda: api.rack("r").status.ready == 6)
     assert len(seen) == 6, "each slot was powered by exactly one attempt"
-    assert plugs.asked == [], "no attempt was ever seen without its outcome"
+    assert plugs.queries == [], "no attempt was ever seen without its outcome"
 
 
 async def test_a_key_is_not_decided_again_before_its_own_write_is_in_the_cache() -> None:

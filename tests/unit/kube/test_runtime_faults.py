@@ -204,7 +204,7 @@ async def test_an_unknown_outcome_is_asked_for_before_anything_is_tried_again() 
 
     async with running(api, slots):
         await until(lambda: api.slot("did-not").status.power == "on" and api.slot("happened").status.power == "on")
-    assert sorted(plugs.asked) == ["did-not", "happened"]
+    assert sorted(plugs.queries) == ["did-not", "happened"]
     assert api.slot("happened").status.attempt == 1
     assert api.slot("did-not").status.attempt == 2
 

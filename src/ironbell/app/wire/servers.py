@@ -163,5 +163,5 @@ async def _end_when_token_is_rejected(token: GivenToken) -> None:
     Raises:
         TokenError: the token is no longer valid; the supervisor starts this process again with another one.
     """
-    await token.refused.wait()
+    await token.rejected.wait()
     raise TokenError("the Kubernetes API no longer accepts this process's token")

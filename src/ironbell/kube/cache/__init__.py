@@ -1,1 +1,1 @@
-"""What controllers read: Informers with their Stores and Indexes, the View of each controller, and Facts."""
+"""State that controllers read: Informers with their Stores and Indexes, the View of each controller, and Facts."""

@@ -37,10 +37,10 @@ class Informers:
         by_model = self._informers.setdefault(kind.collection, {})
         informer = by_model.get(kind.model)
         if informer is None:
-            informer = by_model[kind.model] = self.make(kind)
+            informer = by_model[kind.model] = self.informer_for(kind)
         return cast(Informer[R], informer)
 
-    def make(self, kind: Kind[R]) -> Informer[R]:
+    def informer_for(self, kind: Kind[R]) -> Informer[R]:
         """An informer of a kind, made as all of them; it is not among them."""
         return Informer(
             self._api,

@@ -7,7 +7,7 @@ another version of it is looked up instead (a definition whose contract names a 
 They are apart from the informers of declared kinds, even for a kind that has both: those hold structs.
 
 Failure modes: a kind that cannot be listed (not served, forbidden) is tried again for ever, with backoff; who looks it
-up is told why.
+up gets the reason.
 
 Source: kubernetes-sigs/cluster-api: controllers/external/tracker.go.
 """
@@ -43,7 +43,7 @@ class DynamicInformers:
     """The informers of looked-up kinds of one process."""
 
     def __init__(self, informers: Informers, clock: Clock) -> None:
-        self._make = informers.make
+        self._informer_for = informers.informer_for
         self._clock = clock
         self._informers: dict[Collection, Informer[Unstructured]] = {}
         self._used_s: dict[Collection, float] = {}
@@ -55,7 +55,7 @@ class DynamicInformers:
         where = kind.collection
         informer = self._informers.get(where)
         if informer is None:
-            informer = self._informers[where] = self._make(kind)
+            informer = self._informers[where] = self._informer_for(kind)
             self._run(where, informer)
         self._used_s[where] = self._clock.monotonic()
         return informer
@@ -72,11 +72,11 @@ class DynamicInformers:
 
     @property
     def kinds(self) -> set[Collection]:
-        """What there are informers for."""
+        """Kinds that have informers."""
         return set(self._informers)
 
     def run(self, start: Start) -> None:
-        """From now on informers are started with `start`, those that exist at once."""
+        """Start informers with `start` from now on, and those that exist at once."""
         self._start = start
         for where, informer in self._informers.items():
             self._run(where, informer)
@@ -112,7 +112,7 @@ class DynamicInformers:
 
 
 class DynamicReads:
-    """What one controller looks up: it is told of changes for the sake of keys that read, and of its own mappings."""
+    """Dynamic reads of one controller: passes changes on to the keys that read the object, and to its own mappings."""
 
     def __init__(
         self,
@@ -123,14 +123,14 @@ class DynamicReads:
         add: Callable[[Key], None],
         changed: Callable[[Sequence[Key], Unstructured | None, Unstructured | None], None],
     ) -> None:
-        """`add` brings a key back at once; `changed` is told of a change for the sake of keys that read the object, and
+        """`add` requeues a key at once; `changed` gets a change with the keys that read the object, and
         `mappings` of every change of an object."""
         self._informers = informers
         self._readers = readers
         self._mappings = mappings
         self._add = add
         self._changed = changed
-        # Weak, so that what an ended informer held goes with it.
+        # Weak, so that the objects of an ended informer are freed with it.
         self._known: WeakValueDictionary[Collection, Informer[Unstructured]] = WeakValueDictionary()
         self._waiting: dict[Collection, dict[Key, None]] = {}
 
@@ -140,7 +140,7 @@ class DynamicReads:
         informer = self._informers.of(kind)
         if self._known.get(where) is not informer:
             self._listen(where, informer)
-        self._readers.note(where, key)
+        self._readers.record(where, key)
         if informer.has_synced:
             return informer.store.get(key)
         return self._wait_for(where, informer)

@@ -1,15 +1,15 @@
-"""Facts: what is outside Kubernetes and was asked about, kept with its age and error.
+"""Facts: answers to queries about the world outside Kubernetes, cached with their age and error.
 
-Each controller has a book. A question is asked once however many keys need it, few at a time, each for a bounded time;
-when the answer or the error arrives, all keys that need it come back. Keys say what they need anew in each decision:
-what nobody needs any more is asked no more, and forgotten when the book is full.
+Each controller has a book. A query runs once for all keys that need it, few at a time, each for a bounded time; when
+the answer or the error arrives, all these keys are requeued. Each decision declares its needs: a query that no key
+needs any more is not repeated, and is forgotten when the book is full.
 
-A question about an object, or about something that belongs to one, contains the object's uid: what is known of a
-deleted object is never read for its successor of the same name. Whoever reads a fact states how old it may be: an
-answer that nobody has needed for a while is not trusted because it happens to be there.
+A query about an object, or about something that belongs to one, contains the object's uid, so that an answer about a
+deleted object is never read for its successor of the same name. A reader of a fact states the highest age that it
+accepts, since an answer without needs may be of any age.
 
-Failure modes: a question that fails is asked again with backoff, from one second up to the age that is still good
-enough; the last good answer stays readable up to the age that the reader accepts.
+Failure modes: a failed query is repeated with backoff, from one second up to the age that is still good enough; the
+last good answer stays readable up to the age that the reader accepts.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from ironbell.kube.reconciler import Resolvers
 
 V = TypeVar("V")
 AT_ONCE = 64
-"""Questions in flight per controller."""
+"""Queries in flight per controller."""
 KEPT = 4096
-"""Answers kept that nobody needs at the moment."""
+"""Answers kept that no key needs at the moment."""
 _REFRESH = 0.75
 """The part of its age at which an answer is renewed: deciders then see no gap while the new one is on its way."""
 
@@ -49,7 +49,7 @@ class QueryTimeoutError(IronbellError):
 
 
 class UnansweredError(IronbellError):
-    """Asking ended in a defect of the asker."""
+    """The resolver of a query has a defect."""
 
     reason = "InternalError"
 
@@ -59,11 +59,11 @@ class _Entry:
     fact: Fact[Any] | None = None
     needs: dict[Key, Need[Any]] = field(default_factory=dict)
     failures: int = 0
-    asking: bool = False
+    in_flight: bool = False
     due: bool = False
-    """Whether it is to be asked again now, however good what is known may be."""
+    """Whether the query is to be repeated now, for any age of the fact."""
     edition: int = 0
-    """Grows when what is known is declared outdated: an answer that was asked for before does not count."""
+    """Grows when the fact is declared outdated: an answer to an earlier query is dropped."""
     timer: asyncio.TimerHandle | None = None
     timer_due_s: float = 0.0
     """When the timer fires, by the clock."""
@@ -95,31 +95,31 @@ class FactBook:
         self._held = metrics.facts_held.labels(controller)
 
     def get(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None:
-        """What is known, if it is at most this old (None: of any age). What is too old is asked again at once when
-        somebody needs it."""
+        """Return the cached fact, if it is at most this old (None: of any age). A query with an older answer runs again
+        at once when a key needs it."""
         entry = self._entries.get(query)
         if entry is None or entry.fact is None:
             return None
         if max_age_s is None:
             return entry.fact
         now = self._clock.now()
-        found = entry.fact.within(now, max_age_s)
-        if found is None:
+        fact = entry.fact.within(now, max_age_s)
+        if fact is None:
             self._expire(query, entry)
-        elif found.error_at is not None and not entry.needs and now - found.error_at > timedelta(seconds=max_age_s):
-            # An error that nobody has asked about since is as old as the answer.
+        elif fact.error_at is not None and not entry.needs and now - fact.error_at > timedelta(seconds=max_age_s):
+            # An error is as old as the answer if no key has needed the fact since.
             self._expire(query, entry)
             return None
-        return found
+        return fact
 
     def declare(self, key: Key, needs: Sequence[Need[Any]]) -> None:
-        """What a key needs from now on, in place of what it needed before; asks for what is not known well enough."""
-        before = self._by_key.pop(key, ())
-        if not needs and not before:
+        """Record the needs of a key, in place of its earlier ones; queries without a good enough answer start."""
+        previous = self._by_key.pop(key, ())
+        if not needs and not previous:
             return
-        wanted = {need.query for need in needs}
-        for need in before:
-            if need.query not in wanted:
+        needed = {need.query for need in needs}
+        for need in previous:
+            if need.query not in needed:
                 self._release(key, need.query)
         if needs:
             self._by_key[key] = tuple(needs)
@@ -131,7 +131,7 @@ class FactBook:
         self._held.set(len(self._entries))
 
     def outdate(self, query: Query[Any]) -> None:
-        """Forget what is known, because something changed it; who needs it gets a new answer."""
+        """Forget a fact, because something changed it; keys that need it get a new answer."""
         entry = self._entries.get(query)
         if entry is None:
             return
@@ -142,7 +142,7 @@ class FactBook:
             self._schedule(query, entry)
 
     def renew(self, query: Query[Any]) -> None:
-        """Ask again at once, because there is a newer answer; what is known stays readable until that has come."""
+        """Repeat a query at once, because there is a newer answer; the old one stays readable until that has come."""
         entry = self._entries.get(query)
         if entry is None:
             return
@@ -155,7 +155,7 @@ class FactBook:
             entry.fact = None
 
     async def close(self) -> None:
-        """End all questions in flight. Cancellation point."""
+        """Cancel all queries in flight. Cancellation point."""
         for entry in self._entries.values():
             if entry.timer is not None:
                 entry.timer.cancel()
@@ -164,8 +164,8 @@ class FactBook:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _expire(self, query: Query[Any], entry: _Entry) -> None:
-        """Have it asked again; by whoever needs it next if nobody does now."""
-        if entry.asking or entry.due:
+        """Repeat the query, or do so when a key next needs it."""
+        if entry.in_flight or entry.due:
             return
         entry.failures = 0
         entry.due = True
@@ -189,14 +189,14 @@ class FactBook:
         if entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None
-        if entry.asking or not entry.needs:
+        if entry.in_flight or not entry.needs:
             return
         self._start_in(query, entry, min(self._due_in_s(entry, need) for need in entry.needs.values()))
 
     def _hasten(self, query: Query[Any], entry: _Entry, need: Need[Any]) -> None:
-        """Ask as early as one need wants it, if that is earlier than it is to be asked anyhow. Looks at no other need:
-        there may be thousands, and each comes by here whenever its key is looked at."""
-        if entry.asking:
+        """Start the query as early as one need requires, if that is earlier than planned. Other needs are not checked:
+        there may be thousands, and each is passed to this function whenever its key is reconciled."""
+        if entry.in_flight:
             return
         wait_s = self._due_in_s(entry, need)
         if entry.timer is None or self._clock.monotonic() + wait_s < entry.timer_due_s:
@@ -213,7 +213,7 @@ class FactBook:
             entry.timer = asyncio.get_running_loop().call_later(wait_s, self._fire, query)
 
     def _due_in_s(self, entry: _Entry, need: Need[Any]) -> float:
-        """In how many seconds the question is to be asked for the sake of one need."""
+        """Return the seconds until one need requires the query."""
         fact, now = entry.fact, self._clock.now()
         if fact is None or entry.due:
             return 0.0
@@ -231,49 +231,49 @@ class FactBook:
     def _fire(self, query: Query[Any]) -> None:
         entry = self._entries[query]
         entry.timer = None
-        if not entry.asking and entry.needs:
+        if not entry.in_flight and entry.needs:
             self._start(query, entry)
 
     def _start(self, query: Query[Any], entry: _Entry) -> None:
-        entry.asking = True
+        entry.in_flight = True
         task = asyncio.get_running_loop().create_task(
-            self._ask(query, entry), name=f"{self._controller} asks {type(query).__name__}"
+            self._run(query, entry), name=f"{self._controller} queries {type(query).__name__}"
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, query: Query[Any], entry: _Entry) -> None:
+    async def _run(self, query: Query[Any], entry: _Entry) -> None:
         async with self._slots:
             timeout_s = min((need.timeout_s for need in entry.needs.values()), default=0.0)
             if timeout_s <= 0:
-                entry.asking = False
+                entry.in_flight = False
                 return
-            edition, asked_at = entry.edition, self._clock.now()
+            edition, started_at = entry.edition, self._clock.now()
             entry.due = False
             try:
                 value, error = await self._answer(query, timeout_s), None
             except IronbellError as failure:
                 value, error = None, failure
             except Exception:
-                # An asker's defect must not end the others.
-                log.exception("asking failed", controller=self._controller, query=type(query).__name__)
+                # A resolver's defect must not end the others.
+                log.exception("query failed", controller=self._controller, query=type(query).__name__)
                 value, error = (
                     None,
                     _unread(query, f"an unexpected error; the log of {self._controller} has it"),
                 )
-        entry.asking = False
+        entry.in_flight = False
         if entry.edition != edition:
             self._schedule(query, entry)
             return
-        answered = Fact(value, asked_at, answered_at=self._clock.now())
-        self._note(entry, answered if error is None else self._failed(entry, error))
+        answered = Fact(value, started_at, answered_at=self._clock.now())
+        self._record(entry, answered if error is None else self._failed(entry, error))
         if error is not None:
             metrics.facts_failed.labels(self._controller, type(query).__name__).inc()
         for key in list(entry.needs):
             self._notify(key)
 
     async def _answer(self, query: Query[Any], timeout_s: float) -> Any:
-        metrics.facts_asked.labels(self._controller, type(query).__name__).inc()
+        metrics.facts_queried.labels(self._controller, type(query).__name__).inc()
         try:
             resolver = self._resolvers[type(query)]
         except KeyError:
@@ -289,7 +289,7 @@ class FactBook:
         known = entry.fact or Fact(None, None)
         return Fact(known.value, known.at, error, self._clock.now(), known.answered_at)
 
-    def _note(self, entry: _Entry, fact: Fact[Any]) -> None:
+    def _record(self, entry: _Entry, fact: Fact[Any]) -> None:
         entry.fact = fact
         entry.failures = 0 if fact.error is None else entry.failures + 1
 

@@ -1,4 +1,4 @@
-"""Feeds of facts, adapted: for who adds up many things and need not look at every change."""
+"""Feeds of facts at a limited rate: for readers that aggregate many facts and need not see every change."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ironbell.kube.reconciler import Feed
 
 
 def spaced(feed: Feed, spacing_s: float) -> Feed:
-    """The feed, telling of each question at most once per `spacing_s`: the first change after a quiet time at once,
-    those that follow together when the time is over. For use in an event loop."""
+    """Return the feed, limited to one report per query and `spacing_s`: the first change after a quiet time is passed
+    on at once, those that follow together when the time has passed. For use in an event loop."""
 
     def subscribe(outdate: Callable[[Query[Any]], None]) -> Callable[[], None]:
         relay = _Relay(outdate, spacing_s)
@@ -28,7 +28,7 @@ def spaced(feed: Feed, spacing_s: float) -> Feed:
 
 
 class _Relay:
-    """Passes changes on, with a pause after each for every question."""
+    """Passes changes on, with a pause after each for every query."""
 
     def __init__(self, outdate: Callable[[Query[Any]], None], spacing_s: float) -> None:
         self._outdate = outdate
@@ -49,10 +49,10 @@ class _Relay:
 
     def _pass_on(self, query: Query[Any]) -> None:
         loop = asyncio.get_running_loop()
-        self._pauses[query] = loop.call_later(self._spacing_s, self._over, query)
+        self._pauses[query] = loop.call_later(self._spacing_s, self._end_pause, query)
         self._outdate(query)
 
-    def _over(self, query: Query[Any]) -> None:
+    def _end_pause(self, query: Query[Any]) -> None:
         del self._pauses[query]
         if query in self._changed:
             self._changed.discard(query)

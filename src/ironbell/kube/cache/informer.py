@@ -1,9 +1,9 @@
 """An informer: all objects of one kind in memory, kept current by list and watch.
 
 It lists in pages, then watches from the list's version. A watch that ends is resumed from the last version seen
-(an event's or a bookmark's); 410 means list again, and the difference to what was held is told to the handlers like
-any change. Errors back off with jitter. Handlers are called in the loop with (old, new), old None for what is added
-and new None for what is gone; they must be quick and may not raise.
+(an event's or a bookmark's); 410 means list again, and the handlers get the difference to the stored objects like
+any change. Errors back off with jitter. Handlers are called in the loop with (old, new), old None for a new object
+and new None for a deleted one; they must be quick and may not raise.
 
 `when_reached` and `when_deleted` are what "read your writes" is built on.
 
@@ -56,12 +56,12 @@ log = structlog.get_logger()
 
 
 def version_number(resource_version: str) -> int:
-    """A resourceVersion as a number that grows; 0 for what is none (such as "" or another server's opaque text)."""
+    """Return a resourceVersion as a number that grows; 0 for one that is opaque, such as "" or another server's."""
     return int(resource_version) if resource_version.isdecimal() else 0
 
 
 def _is_ahead(error: ApiError | TimeoutError) -> bool:
-    """Whether the server knows no version as new as ours: it was restored from a copy, and must be listed again."""
+    """Return whether the server has no version as new as ours: it was restored from a copy; list again."""
     return isinstance(error, ApiError) and "too large resource version" in error.message.lower()
 
 
@@ -84,7 +84,7 @@ class Informer(Generic[R]):
         self.store: Store[R] = Store()
         self.has_synced = False
         self.problem = ""
-        """Why there is no list, as long as there is none; empty while the first is under way."""
+        """Reason why there is no list, as long as there is none; empty while the first is under way."""
         self._api = api
         self._selector = selector
         self._randomness = randomness or SystemRandomness()
@@ -102,7 +102,7 @@ class Informer(Generic[R]):
         self._changes: dict[Key, list[Callable[[], None]]] = {}
 
     def add_handler(self, handler: Handler[R]) -> None:
-        """Tell this handler of every change from now on; what is held already it can read from the store."""
+        """Call this handler for every change from now on; objects that are stored already are in the store."""
         self._handlers.append(handler)
 
     def add_state_handler(self, handler: Callable[[], None]) -> None:
@@ -114,11 +114,11 @@ class Informer(Generic[R]):
         self._poked.set()
 
     async def wait_synced(self) -> None:
-        """Until the first list is complete. Cancellation point."""
+        """Wait until the first list is complete. Cancellation point."""
         await self._synced.wait()
 
     def has_reached(self, resource_version: str) -> bool:
-        """Whether changes up to this version are in the store."""
+        """Return whether changes up to this version are in the store."""
         return self._number >= version_number(resource_version)
 
     def when_reached(self, resource_version: str, callback: Callable[[], None]) -> None:
@@ -129,7 +129,7 @@ class Informer(Generic[R]):
             heapq.heappush(self._waiting, (version_number(resource_version), next(self._order), callback))
 
     def was_deleted(self, key: Key, uid: str) -> bool:
-        """Whether the object is not held any more; another of the same name may be (uid empty: any counts)."""
+        """Return whether the object is not stored any more; with an empty uid, any object of the name is meant."""
         held = self.store.get(key)
         return held is None or (uid != "" and held.metadata.uid != uid)
 
@@ -141,7 +141,7 @@ class Informer(Generic[R]):
             self._deletions.setdefault(key, []).append((uid, callback))
 
     def shows(self, key: Key, resource_version: str) -> bool:
-        """Whether what is held of an object is this version; empty means that nothing is held."""
+        """Return whether the store has this version of an object; empty means that it has no such object."""
         held = self.store.get(key)
         return (held.metadata.resource_version if held is not None else "") == resource_version
 
@@ -165,7 +165,7 @@ class Informer(Generic[R]):
                 failures += 1
                 if _is_ahead(error):
                     self._version = ""
-                self._note_problem(error)
+                self._record_problem(error)
                 metrics.informer_errors.labels(str(self.kind)).inc()
                 log.warning("list or watch failed", kind=str(self.kind), message=str(error), failures=failures)
             if failures > 1:
@@ -177,9 +177,9 @@ class Informer(Generic[R]):
             async with asyncio.timeout(delay_s):
                 await self._poked.wait()
 
-    def _note_problem(self, error: ApiError | TimeoutError) -> None:
+    def _record_problem(self, error: ApiError | TimeoutError) -> None:
         if isinstance(error, NotFound):
-            # The kind is served no more. What is held stays until there is a list again, but nobody may rely on it.
+            # The kind is served no more. Its objects stay until there is a list again, but are not to be relied on.
             self._version = ""
             self._set_state(synced=False, problem=error.message)
         elif not self.has_synced:
@@ -193,7 +193,7 @@ class Informer(Generic[R]):
             handler()
 
     async def _list(self) -> None:
-        """List everything; what comes is applied page by page, what is gone at the end."""
+        """List everything; changes are applied page by page, deletions at the end."""
         listed: set[Key] = set()
         options = ListOptions(self._selector, PAGE)
         while True:
@@ -218,14 +218,14 @@ class Informer(Generic[R]):
         try:
             obj = decode_object(self.kind, body)
         except UndecodableError as error:
-            self._refuse(error)
+            self._skip(error)
             return
         listed.add(obj.key)
         held = self.store.get(obj.key)
         if held is None or held.metadata.resource_version != obj.metadata.resource_version:
             self._put(obj.key, obj)
 
-    def _refuse(self, error: UndecodableError) -> None:
+    def _skip(self, error: UndecodableError) -> None:
         metrics.informer_undecodable.labels(str(self.kind)).inc()
         log.error("object left out", kind=str(self.kind), message=error.message)
 
@@ -256,7 +256,7 @@ class Informer(Generic[R]):
             try:
                 obj = decode_object(self.kind, event.body)
             except UndecodableError as error:
-                self._refuse(error)
+                self._skip(error)
                 self._remove(object_key(event.body))
             else:
                 self._put(obj.key, obj)
@@ -269,15 +269,15 @@ class Informer(Generic[R]):
             # Deleted and created again between two lists: handlers see both, as they would have in a watch.
             self._remove(key)
         old = self.store.put(key, obj)
-        self._tell(key, old, obj)
+        self._notify(key, old, obj)
 
     def _remove(self, key: Key) -> None:
         old = self.store.remove(key)
         if old is None:
             return
-        self._tell(key, old, None)
+        self._notify(key, old, None)
 
-    def _tell(self, key: Key, old: R | None, new: R | None) -> None:
+    def _notify(self, key: Key, old: R | None, new: R | None) -> None:
         if key in self._deletions:
             self._check_deleted(key)
         if key in self._changes:

@@ -1,7 +1,7 @@
-"""Who read what: for each key of a controller the objects that it read when it was last observed.
+"""Reads of a controller: for each of its keys the objects that it read when it was last observed.
 
 With it a key comes back when an object changes that it looked up by name, without an index from such objects to keys;
-also when the object was not there. Kept are objects of few kinds only: those that are looked up dynamically, and those
+also when the object did not exist. Kept are objects of few kinds only: those that are looked up dynamically, and those
 of watches made with `kube.reconciler.read_by`.
 """
 
@@ -27,25 +27,25 @@ class Readers:
         self._now: set[Read] = set()
 
     def begin(self, key: Key) -> None:
-        """From now on, what is read is read for this key."""
+        """Begin to record reads for this key."""
         self._observing = key
 
-    def note(self, where: Collection, key: Key) -> None:
+    def record(self, where: Collection, key: Key) -> None:
         """An object is read."""
         if self._observing is not None:
             self._now.add((where, key))
 
     def end(self) -> None:
-        """What was read since `begin` is what its key reads."""
+        """Store the reads since `begin` as those of its key."""
         key, self._observing = self._observing, None
         if key is None:
             return
-        before = self._read.get(key, frozenset())
-        if before != self._now:
+        previous = self._read.get(key, frozenset())
+        if previous != self._now:
             now = frozenset(self._now)
-            for read in before - now:
+            for read in previous - now:
                 self._drop(read, key)
-            for read in now - before:
+            for read in now - previous:
                 self._by_object.setdefault(read, {})[key] = None
             if now:
                 self._read[key] = now

@@ -74,7 +74,7 @@ class Store(Generic[R]):
         return old
 
     def remove(self, key: Key) -> R | None:
-        """Take an object out; returns it if it was there."""
+        """Remove an object and return it, or None if it was not stored."""
         old = self._objects.pop(key, None)
         if old is None:
             return None
@@ -88,11 +88,11 @@ class Store(Generic[R]):
 
     def _reindex(self, entry: tuple[Index[R], dict[str, set[Key]]], key: Key, old: R | None, new: R | None) -> None:
         index, table = entry
-        before = list(index.keys(old)) if old is not None else []
+        previous = list(index.keys(old)) if old is not None else []
         after = list(index.keys(new)) if new is not None else []
-        if before == after:
+        if previous == after:
             return
-        for value in before:
+        for value in previous:
             _discard(table, value, key)
             self._leave(index.name, value, key)
         self._enter(entry, key, after)
@@ -106,7 +106,7 @@ class Store(Generic[R]):
             keys.add(key)
 
     def _leave(self, index: str, value: str, key: Key) -> None:
-        """Keep what is in order so: of a thousand objects one at a time comes and goes, and each is asked about."""
+        """Keep a sorted list sorted: of a thousand objects, one at a time is added or removed, between reads."""
         ordered = self._ordered.get((index, value))
         if ordered is None:
             return

@@ -1,4 +1,4 @@
-"""What one controller sees of the caches: the kinds and indexes it declared, what it looks up, and its facts."""
+"""Part of the caches that one controller sees: its declared kinds and indexes, its dynamic reads, and its facts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ V = TypeVar("V")
 
 
 class KnowsFacts(Protocol):
-    """What answers `fact`."""
+    """Source of the answers of `fact`."""
 
     def get(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None: ...
 
 
 class View:
-    """What one reconciler may read. Satisfies `Cache`."""
+    """Objects and facts that one reconciler may read. Satisfies `Cache`."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class View:
         failures: Failures,
     ) -> None:
         self._stores = {kind.collection: informers.of(kind).store for kind in declaration.kinds}
-        self._noted = {watch.kind.collection for watch in declaration.watches if watch.reads}
+        self._recorded = {watch.kind.collection for watch in declaration.watches if watch.reads}
         self._facts = facts
         self._readers = readers
         self._dynamic = dynamic
@@ -47,8 +47,8 @@ class View:
 
     def get(self, kind: Kind[R], namespace: str, name: str) -> R | None:
         where = kind.collection
-        if where in self._noted:
-            self._readers.note(where, (namespace, name))
+        if where in self._recorded:
+            self._readers.record(where, (namespace, name))
         return cast("R | None", self._store(where).get((namespace, name)))
 
     def list(self, kind: Kind[R], namespace: str = "") -> Sequence[R]:
@@ -56,8 +56,8 @@ class View:
 
     def indexed(self, index: Index[R], value: str) -> Sequence[R]:
         where = index.kind.collection
-        if where in self._noted:
-            self._readers.note(where, (index.name, value))
+        if where in self._recorded:
+            self._readers.record(where, (index.name, value))
         return cast("Sequence[R]", self._store(where).indexed(index.name, value))
 
     def fact(self, query: Query[V], max_age_s: float | None) -> Fact[V] | None:

@@ -1,1 +1,1 @@
-"""What runs controllers: the Manager, one Controller with its Queue for each reconciler, leader election, Events."""
+"""Runtime of controllers: the Manager, one Controller with its Queue for each reconciler, leader election, Events."""

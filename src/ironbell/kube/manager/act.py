@@ -47,7 +47,7 @@ EmitEvent: TypeAlias = Callable[[Emit], None]
 
 
 class OutOfDate(IronbellError):  # noqa: N818 - a state, not a fault
-    """Somebody else wrote first, or the caches were behind: observe again."""
+    """Another client wrote first, or the caches were behind: observe again."""
 
     reason = "OutOfDate"
 
@@ -76,7 +76,7 @@ _VERSION: Final = b'"resourceVersion":"'
 
 @dataclass(slots=True)
 class Written:
-    """What one decision has written so far."""
+    """Writes of one decision so far."""
 
     versions: dict[Collection, str] = field(default_factory=dict)
     """The last resourceVersion written, per kind."""
@@ -95,8 +95,8 @@ class Written:
             version = following
         return version
 
-    def note(self, write: Write, body: bytes, precondition: str) -> None:
-        """Remember the answer to a write."""
+    def record(self, write: Write, body: bytes, precondition: str) -> None:
+        """Record the response to a write."""
         self.count += 1
         version = _version_of(body)
         if isinstance(write, Delete) and (not version or _decoder.decode(body).kind == "Status"):
@@ -171,7 +171,7 @@ class Executor:
         except IronbellError:
             written.failed = write
             raise
-        written.note(write, body, precondition)
+        written.record(write, body, precondition)
 
     async def _send(self, write: Write, precondition: str) -> bytes:
         where = write.kind.collection

@@ -1,11 +1,11 @@
-"""One controller at work: its queue, its workers, its facts, and what becomes of a decision.
+"""One controller at work: its queue, its workers, its facts, and the execution of decisions.
 
 Life of a key: a change in an informer puts it into the queue; a worker takes it, waits until the caches have reached
 what was last written for it, observes, decides, declares what facts it needs, and acts. A decision that failed comes
-back with backoff, unless its error says that trying again cannot help: then the next change brings it back.
+back with backoff, unless its error is final (`Retry.NEVER`): then the next change brings it back.
 
-Failure modes: a defect in `observe`, `decide` or a performer is logged with its traceback, counted, told by an event
-on the object, and retried with backoff; other keys are not touched by it.
+Failure modes: a defect in `observe`, `decide` or a performer is logged with its traceback, counted, reported in an
+event on the object, and retried with backoff; other keys are not touched by it.
 
 Source: kubernetes-sigs/controller-runtime: pkg/internal/controller/controller.go for outcomes and metrics.
 """
@@ -40,7 +40,7 @@ from ironbell.kube.manager.turn import Turn
 from ironbell.kube.reconciler import Cache, Changes, Feed, Performers, Reconciler, Resolvers
 
 log = structlog.get_logger()
-_WORTH_TELLING_S: Final = 1.0
+_WORTH_LOGGING_S: Final = 1.0
 """The end of a wait that was shorter is a detail."""
 
 MANY_CONFLICTS = 8
@@ -56,7 +56,7 @@ class Controller:
     performers: Performers = field(default_factory=dict)
     resolvers: Resolvers = field(default_factory=dict)
     feeds: Sequence[Feed] = ()
-    """What tells of new answers to questions."""
+    """Sources of new answers to queries."""
     workers: int = 16
     api: Api | None = None
     """The API under this controller's own identity; None for the manager's."""
@@ -64,7 +64,7 @@ class Controller:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a running controller shares with its manager."""
+    """Resources that a running controller shares with its manager."""
 
     api: Api
     informers: Informers
@@ -129,13 +129,13 @@ class RunningController:
         kind, own = self._declaration.kind, self._declaration.own
         self._around.informers.of(kind).add_handler(self._mapped(str(kind), lambda obj, _cache: [obj.key], own))
         for watch in self._declaration.watches:
-            how = Changes[Any](delay_s=watch.delay_s, reporting=watch.reporting)
-            handler = self._mapped(str(watch.kind), watch.keys, how, watch.relevant)
+            changes = Changes[Any](delay_s=watch.delay_s, reporting=watch.reporting)
+            handler = self._mapped(str(watch.kind), watch.keys, changes, watch.relevant)
             self._around.informers.of(watch.kind).add_handler(handler)
         self._unfeed = [feed(self.facts.renew) for feed in self._controller.feeds]
 
     async def close(self) -> None:
-        """End what `listen` began, and all questions in flight. Cancellation point."""
+        """Stop listening, and cancel all queries in flight. Cancellation point."""
         for unsubscribe in self._unfeed:
             unsubscribe()
         self._unfeed.clear()
@@ -160,7 +160,7 @@ class RunningController:
             self.queue.add(key, Priority.RESYNC)
 
     def _answered(self, key: Key) -> None:
-        """A question of a key was answered. One that fails over and over may ask for the same each time, because its
+        """A query of a key was answered. One that fails over and over may need the same each time, because its
         effect makes an answer outdated: what it then hears must not take its pauses away."""
         failures = self.queue.failures(key)
         if failures:
@@ -181,16 +181,16 @@ class RunningController:
         self,
         about: str,
         keys_of: Callable[[Any, Cache], Iterable[Key]],
-        how: Changes[Any],
+        changes: Changes[Any],
         matters: Callable[[Any, Any], bool] | None = None,
     ) -> Callable[[Any, Any], None]:
-        """What brings back the keys that a change concerns. `matters` is asked of a coming and a going as well."""
+        """Return a handler that requeues the keys that a change concerns; `matters` filters all changes."""
 
         def changed(old: Any, new: Any) -> None:
             try:
                 if matters is not None and not matters(old, new):
                     return
-                wait_s = self._wait_s(about, how, old, new)
+                wait_s = self._wait_s(about, changes, old, new)
                 if wait_s is None:
                     return
                 # Without those that are there twice, in an order that is always the same.
@@ -201,18 +201,18 @@ class RunningController:
                 log.exception("mapping failed", controller=self.name, kind=about)
                 return
             for key in keys:
-                self.queue.add_spaced(key, wait_s, reporting=how.reporting)
+                self.queue.add_spaced(key, wait_s, reporting=changes.reporting)
 
         return changed
 
-    def _wait_s(self, about: str, how: Changes[Any], old: Any, new: Any) -> float | None:
-        """How long a change may wait; None if nobody cares. A coming and a going always matter."""
+    def _wait_s(self, about: str, changes: Changes[Any], old: Any, new: Any) -> float | None:
+        """Return how long a change may wait; None if it does not matter. Creations and deletions always do."""
         if old is None or new is None:
-            return how.delay_s if how.urgent is None else 0.0
+            return changes.delay_s if changes.urgent is None else 0.0
         try:
-            if how.relevant is not None and not how.relevant(old, new):
+            if changes.relevant is not None and not changes.relevant(old, new):
                 return None
-            return 0.0 if how.urgent is not None and how.urgent(old, new) else how.delay_s
+            return 0.0 if changes.urgent is not None and changes.urgent(old, new) else changes.delay_s
         except Exception:
             self._meters.panics.inc()
             log.exception("change not understood", controller=self.name, kind=about)
@@ -252,9 +252,9 @@ class RunningController:
             return "success"
         decision = self._reconciler.decide(observed, self._around.clock.now())
         check(decision)
-        self.queue.note_cost(key, self._around.clock.monotonic() - began_s)
-        tracing.note_decision(span, decision)
-        self._note_waiting(key, decision.waiting)
+        self.queue.record_cost(key, self._around.clock.monotonic() - began_s)
+        tracing.record_decision(span, decision)
+        self._record_waiting(key, decision.waiting)
         if self._around.dry_run is not None:
             self._around.dry_run(self.name, key, decision)
             self.facts.declare(key, decision.needs)
@@ -294,11 +294,11 @@ class RunningController:
             self._meters.conflicts.inc()
             delay_s = self.queue.retry(key, CONFLICTS)
             # A few are the way of things; many mean that the decision cannot see what stands in its way.
-            tell = log.warning if self.queue.failures(key) >= MANY_CONFLICTS else log.debug
-            tell("decision was out of date", **about, message=error.message, retry_in_s=round(delay_s, 3))
+            write_log = log.warning if self.queue.failures(key) >= MANY_CONFLICTS else log.debug
+            write_log("decision was out of date", **about, message=error.message, retry_in_s=round(delay_s, 3))
             return "requeue"
         self._meters.errors.inc()
-        news = written.failed is not None and self._failures.note(key, Failure(written.failed, error))
+        news = written.failed is not None and self._failures.record(key, Failure(written.failed, error))
         if error.retry is Retry.NEVER:
             self._meters.terminal.inc()
             self.queue.forget(key)
@@ -311,7 +311,7 @@ class RunningController:
             log.warning(
                 "reconcile failed", **about, reason=error.reason, message=error.message, retry_in_s=round(delay_s, 1)
             )
-        self._tell(key, error.reason, error.message)
+        self._emit_failure(key, error.reason, error.message)
         return "error"
 
     def _broken(self, key: Key, defect: Exception) -> str:
@@ -326,31 +326,31 @@ class RunningController:
             retry_in_s=round(delay_s, 1),
             exc_info=defect,
         )
-        self._tell(key, "InternalError", f"controller {self.name} met an unexpected error; its log has it")
+        self._emit_failure(key, "InternalError", f"controller {self.name} met an unexpected error; its log has it")
         return "error"
 
-    def _tell(self, key: Key, reason: str, message: str) -> None:
+    def _emit_failure(self, key: Key, reason: str, message: str) -> None:
         kind = self._declaration.kind
         obj = self._around.informers.of(kind).store.get(key)
         if obj is not None and self._around.dry_run is None:
             self._around.emit(Emit(kind, *key, obj.metadata.uid, reason=reason, message=message, type="Warning"))
 
-    def _note_waiting(self, key: Key, waiting: Waiting | None) -> None:
-        before, since_s = self._waiting.get(key, (None, 0.0))
-        if waiting == before:
+    def _record_waiting(self, key: Key, waiting: Waiting | None) -> None:
+        previous, since_s = self._waiting.get(key, (None, 0.0))
+        if waiting == previous:
             return
         about, now_s = {"controller": self.name, "namespace": key[0], "name": key[1]}, self._around.clock.monotonic()
         if waiting is not None:
-            self._waiting[key] = (waiting, now_s if before is None else since_s)
-            tell = log.debug if before is not None and before.reason == waiting.reason else log.info
-            tell("waiting", **about, reason=waiting.reason, message=waiting.message)
-        elif before is not None:
+            self._waiting[key] = (waiting, now_s if previous is None else since_s)
+            write_log = log.debug if previous is not None and previous.reason == waiting.reason else log.info
+            write_log("waiting", **about, reason=waiting.reason, message=waiting.message)
+        elif previous is not None:
             del self._waiting[key]
-            tell = log.info if now_s - since_s >= _WORTH_TELLING_S else log.debug
-            tell("waits no more", **about, reason=before.reason, waited_s=round(now_s - since_s, 3))
+            write_log = log.info if now_s - since_s >= _WORTH_LOGGING_S else log.debug
+            write_log("waits no more", **about, reason=previous.reason, waited_s=round(now_s - since_s, 3))
 
     def _caught_up(self, key: Key) -> bool:
-        """Whether the caches show what was last written for a key, and no more what was found to be out of date; if
+        """Return whether the caches show the last writes of a key, and no longer the objects that were out of date; if
         not, the key is parked until they do."""
         if key in self._parked:
             return False
@@ -377,11 +377,11 @@ class RunningController:
         return True
 
     def _caches_of(self, where: Collection) -> list[Informer[Any]]:
-        """What will show writes to a collection; not one that cannot be read, which shows nothing anyhow."""
-        found, looked_up = self._around.informers.find(where), self._around.dynamic.find(where)
+        """Return the informers that will show writes to a collection; without one that cannot be read."""
+        informers, looked_up = self._around.informers.find(where), self._around.dynamic.find(where)
         if looked_up is not None and not looked_up.problem:
-            found.append(looked_up)
-        return found
+            informers.append(looked_up)
+        return informers
 
     def _park(self, key: Key) -> None:
         self._parked[key] = asyncio.get_running_loop().call_later(CATCH_UP_S, self._give_up, key)

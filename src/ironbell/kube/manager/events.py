@@ -1,7 +1,7 @@
 """Events on objects: counted instead of repeated, limited per object, never in anybody's way.
 
 `emit` only puts an event into a bounded queue; tasks write it. The same event again within ten minutes raises the
-count of the one that is there, with at most one write in five seconds. An object that causes too many different ones (a
+count of the existing Event, with at most one write in five seconds. An object that causes too many different ones (a
 burst of 25, then one in five minutes) loses the rest. What is lost is counted in `ironbell_events_dropped`.
 
 Source: kubernetes/client-go: tools/record/events_cache.go for the limits; core/v1 Event for the form.
@@ -45,7 +45,7 @@ log = structlog.get_logger()
 class _Series:
     last_s: float
     name: str = ""
-    """Of the Event object; empty until it is written."""
+    """Name of the Event object; empty until it is written."""
     count: int = 0
     pending: int = 0
     """How often it happened since the last write."""
@@ -124,7 +124,7 @@ class EventRecorder:
                 queue.task_done()
 
     async def drain(self) -> None:
-        """Until everything taken so far is written. Cancellation point."""
+        """Wait until all events so far are written. Cancellation point."""
         for queue in self._queues:
             await queue.join()
 
@@ -140,7 +140,7 @@ class EventRecorder:
         series.name, series.count = name, times
 
     async def _count(self, event: Emit, series: _Series, times: int) -> bool:
-        """Raise the count of the event that is there; False if it has expired."""
+        """Raise the count of the existing Event; return False if it has expired."""
         change = {"count": series.count + times, "lastTimestamp": rfc3339(self._clock.now())}
         try:
             await self._api.patch(

@@ -1,4 +1,4 @@
-"""What the API refused to a controller, kept for the decision that follows: so that it can be told on the object.
+"""Writes that the API rejected, kept for the next decision of the key, so that it can report them on the object.
 
 Kept in memory only. After a restart the write is tried again, and fails again.
 """
@@ -13,7 +13,7 @@ from ironbell.kube.decision import Decision, Effect, Emit, Key, Write
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A write that failed, and what the API said; that something was out of date is no failure."""
+    """A write that failed, and the API's error; a write that was out of date is not a failure."""
 
     write: Write
     error: IronbellError
@@ -23,16 +23,18 @@ class Failure:
         return self.error.message
 
     def is_like(self, other: Failure | None) -> bool:
-        """Whether both tell the same."""
+        """Return whether both report the same."""
         return other is not None and (self.write, self.message) == (other.write, other.message)
 
 
-def is_over(failure: Failure | None, decision: Decision) -> bool:
-    """Whether a decision that was carried out leaves nothing of a failure: it wrote the like, or waits for nothing."""
+def is_resolved(failure: Failure | None, decision: Decision) -> bool:
+    """Return whether a decision that was carried out ended a failure: it wrote the like, or waits for nothing."""
     if failure is None:
         return False
     like = (type(failure.write), failure.write.kind.collection)
-    written = [(type(one), one.kind.collection) for one in decision.actions if not isinstance(one, Emit | Effect)]
+    written = [
+        (type(action), action.kind.collection) for action in decision.actions if not isinstance(action, Emit | Effect)
+    ]
     return decision.waiting is None or like in written
 
 
@@ -44,18 +46,18 @@ class Failures:
         self._heeded: set[Key] = set()
 
     def of(self, key: Key) -> Failure | None:
-        """The failure of a key. Who asks is heeded: its key comes again for a failure that no retry would mend."""
+        """Return the failure of a key. A key that reads it is requeued for a failure that no retry would mend."""
         self._heeded.add(key)
         return self._held.get(key)
 
-    def note(self, key: Key, failure: Failure) -> bool:
-        """Hold it; whether there is something new to tell, and somebody who tells it."""
-        before, self._held[key] = self._held.get(key), failure
-        return key in self._heeded and not failure.is_like(before)
+    def record(self, key: Key, failure: Failure) -> bool:
+        """Store a failure; return whether it is new and the key reads failures."""
+        previous, self._held[key] = self._held.get(key), failure
+        return key in self._heeded and not failure.is_like(previous)
 
     def settle(self, key: Key, decision: Decision) -> None:
-        """All that was decided could be done: the failure is over, unless the same is only waited for."""
-        if is_over(self._held.get(key), decision):
+        """Drop the failure after a successful decision, unless that only waits for the same."""
+        if is_resolved(self._held.get(key), decision):
             del self._held[key]
 
     def drop(self, key: Key) -> None:

@@ -1,4 +1,4 @@
-"""How late the event loop is: a sleeper that measures by how much it overslept.
+"""Lag of the event loop, measured by a sleeper that oversleeps.
 
 A metric (`ironbell_loop_lag_seconds`), and figures over a window for benchmarks and load tests.
 """
@@ -52,7 +52,7 @@ class LoopLag:
                 log.warning("event loop was held up", seconds=round(late_s, 3))
 
     def figures(self) -> LagFigures:
-        """What was measured so far."""
+        """Return the figures so far."""
         ordered = sorted(self._samples)
         if not ordered:
             return LagFigures(0.0, 0.0, 0.0, 0)

@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class LeaseSettings:
-    """Which Lease, and the times of the protocol; `duration_s` > `renew_s` > `retry_s`."""
+    """Name of the Lease, and the times of the protocol; `duration_s` > `renew_s` > `retry_s`."""
 
     namespace: str
     name: str
@@ -68,7 +68,7 @@ def _decode(body: bytes) -> _Lease:
 
 
 def _holder(event: WatchEvent) -> str:
-    """Who holds the Lease after this."""
+    """Holder of the Lease after this."""
     return "" if event.type is EventType.DELETED else _decode(event.body).spec.holder_identity or ""
 
 
@@ -104,12 +104,12 @@ class LeaderElection:
         finally:
             for task in either:
                 task.cancel()
-            ended = await asyncio.gather(working, return_exceptions=True)
+            results = await asyncio.gather(working, return_exceptions=True)
             await asyncio.gather(renewing, return_exceptions=True)
             gauge.set(0)
             await self._release()
-        if isinstance(ended[0], Exception):
-            raise ended[0]
+        if isinstance(results[0], Exception):
+            raise results[0]
 
     async def _acquire(self) -> None:
         handed_back = asyncio.Event()
@@ -131,7 +131,7 @@ class LeaderElection:
         log.info("leading", lease=self.settings.name, identity=self.settings.identity)
 
     async def _watch(self, handed_back: asyncio.Event) -> None:
-        """Tell when the Lease has no holder, until cancelled."""
+        """Signal when the Lease has no holder, until cancelled."""
         s = self.settings
         selector = Selector(fields=f"metadata.name={s.name}")
         while True:
@@ -180,10 +180,10 @@ class LeaderElection:
         except NotFound:
             await self.api.create(LEASES, s.namespace, self._body("", _Spec(), fresh=True))
             return True
-        ours = lease.spec.holder_identity == s.identity
-        if not ours and lease.spec.holder_identity and not self._expired(lease):
+        is_holder = lease.spec.holder_identity == s.identity
+        if not is_holder and lease.spec.holder_identity and not self._expired(lease):
             return False
-        body = self._body(lease.metadata.resource_version, lease.spec, fresh=not ours)
+        body = self._body(lease.metadata.resource_version, lease.spec, fresh=not is_holder)
         await self.api.replace(LEASES, s.namespace, s.name, body)
         return True
 

@@ -1,6 +1,6 @@
-"""Whether the controllers of a process have more to do than they can do at once.
+"""Load of the controllers of a process: whether more keys wait than can be reconciled at once.
 
-Then what only adds up for people waits, and what machines wait for goes first.
+Under high load, reports for people wait, and keys that machines wait for precede them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ MANY: Final = 32
 
 
 class Load:
-    """How many keys wait for a worker in all queues that share this."""
+    """Number of keys that wait for a worker in all queues that share this."""
 
     __slots__ = ("waiting",)
 
@@ -21,5 +21,5 @@ class Load:
 
     @property
     def is_high(self) -> bool:
-        """Whether there is more to do than can be done at once."""
+        """Return whether more keys wait than can be reconciled at once."""
         return self.waiting > MANY

@@ -101,17 +101,17 @@ class Manager:
             self._tallies[kind.collection] = Tally(self.informers.of(kind))
 
     async def wait_ready(self) -> None:
-        """Until all caches have synced and all workers run. Cancellation point."""
+        """Wait until all caches have synced and all workers run. Cancellation point."""
         await self._ready.wait()
 
     @property
     def has_synced(self) -> bool:
-        """Whether all caches have been filled: this process could work at once if it were to."""
+        """Return whether all caches have been filled, so that this process could work at once."""
         return self._caches.is_set()
 
     @property
     def is_idle(self) -> bool:
-        """Whether no controller has anything to do, now or later."""
+        """Return whether no controller has a key to reconcile, now or later."""
         return all(controller.queue.is_idle for controller, _workers in self._controllers)
 
     @property

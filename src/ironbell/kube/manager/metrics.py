@@ -38,8 +38,8 @@ queue_longest = Gauge(
     "workqueue_longest_running_processor_seconds", "Time the longest-running worker has spent on its key.", _QUEUE
 )
 
-facts_asked = Counter("ironbell_facts_asked", "Questions put to the world outside.", ["controller", "question"])
-facts_failed = Counter("ironbell_facts_failed", "Questions that failed.", ["controller", "question"])
+facts_queried = Counter("ironbell_facts_asked", "Queries about the world outside.", ["controller", "question"])
+facts_failed = Counter("ironbell_facts_failed", "Queries that failed.", ["controller", "question"])
 facts_held = Gauge("ironbell_facts_held", "Answers held.", ["controller"])
 
 object_phases = Gauge("ironbell_objects", "Objects of a kind by their phase or state.", ["kind", "phase"])
@@ -54,7 +54,7 @@ informer_undecodable = Counter("ironbell_informer_undecodable", "Objects left ou
 events_dropped = Counter("ironbell_events_dropped", "Events not written, for their number or a failure.", ["why"])
 loop_lag = Histogram(
     "ironbell_loop_lag_seconds",
-    "How late the event loop runs what is due.",
+    "Delay with which the event loop runs callbacks.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
 )
 is_leader = Gauge("leader_election_master_status", "Whether this process holds the lease.", ["name"])

@@ -2,8 +2,8 @@
 
 A key waits at most once; a key that is added while a worker has it waits until the worker is done. Fresh events go
 before resyncs, but not always, so that neither starves. Keys of equal priority leave in the order in which they came.
-A delayed key leaves its delay behind as soon as a worker takes it for another reason: whoever looks at a key now
-decides anew when it is to come again. Keys that come only to tell something wait longer while there is much to do.
+A delayed key loses its delay as soon as a worker takes it for another reason: each reconcile decides again when the
+next one is due. Keys that only update a report wait longer under high load.
 
 Source: kubernetes/client-go: util/workqueue for the contract between `add`, `get` and `done`.
 """
@@ -27,39 +27,39 @@ from ironbell.kube.manager.load import Load
 ERRORS = Backoff(0.5, 300.0)
 """After a failure: something must get better first."""
 UNAVAILABLE = Backoff(0.5, 15.0)
-"""While the API server is away: soon after it is back, everything goes on."""
+"""While the API server is unavailable: work resumes soon after it is back."""
 CONFLICTS = Backoff(0.01, 5.0)
 """After a conflict: the caches only have to catch up."""
 PATIENCE_S = 30.0
-"""How long a key that only tells waits at most while there is much to do."""
+"""Longest wait of a key that only updates a report, under high load."""
 _FRESH_IN_A_ROW = 16
 _COSTLY_S = 0.004
-"""A look that takes less is not spaced."""
+"""A reconcile that takes less is not spaced."""
 _SHARE = 0.04
-"""Of the loop's time, for one key that takes long."""
+"""Share of the loop's time for one key that takes long."""
 
 
 class Priority(Enum):
-    """Why a key is looked at."""
+    """Reason for a reconcile."""
 
     FRESH = "fresh"
     RESYNC = "resync"
 
 
 class QueueClosedError(Exception):
-    """The queue takes and gives no more keys."""
+    """The queue accepts and returns no more keys."""
 
 
 @dataclass(slots=True)
 class _Delay:
-    """When a key comes back. Times are the loop's."""
+    """Time at which a key is requeued. Times are the loop's."""
 
     due_s: float
     timer: asyncio.TimerHandle
     spacing_s: float = 0.0
-    """Of one that may wait again when it is due."""
+    """Spacing of a key that may wait again when it is due."""
     latest_s: float = math.inf
-    """When it comes whatever there is to do."""
+    """Time at which it is requeued under any load."""
 
 
 class WorkQueue:
@@ -85,7 +85,7 @@ class WorkQueue:
         self._failures: dict[Key, int] = {}
         self._taken: dict[Key, float] = {}
         self._took: dict[Key, tuple[float, float]] = {}
-        """Of keys that took long: how long the last look took, and the shorter of the last two."""
+        """Times of keys that took long: of the last reconcile, and the shorter of the last two."""
         self._workers: deque[asyncio.Future[None]] = deque()
         self._fresh_in_a_row = 0
         self._closed = False
@@ -99,7 +99,7 @@ class WorkQueue:
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
-        # kept: Python 3.11 asks the kernel for the process's number each time that it is asked for the loop
+        # cached: Python 3.11 calls getpid each time that it returns the running loop
         return asyncio.get_running_loop()
 
     def __len__(self) -> int:
@@ -108,11 +108,11 @@ class WorkQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits, is delayed or in progress."""
+        """Return whether no key waits, is delayed or in progress."""
         return not (len(self) or self._processing or self._delayed)
 
     def add(self, key: Key, priority: Priority = Priority.FRESH) -> None:
-        """Let the key be looked at; a key that waits as a resync is lifted by a fresh event."""
+        """Queue the key; a key that waits as a resync is lifted by a fresh event."""
         if self._closed:
             return
         if key in self._processing:
@@ -131,7 +131,7 @@ class WorkQueue:
         self._wake()
 
     def add_after(self, key: Key, delay_s: float) -> None:
-        """Let the key be looked at in a while; of several delays the shortest holds."""
+        """Queue the key after a delay; of several delays the shortest holds."""
         if delay_s <= 0:
             self.add(key)
             return
@@ -145,12 +145,12 @@ class WorkQueue:
             held.latest_s = min(held.latest_s, due_s)
 
     def add_spaced(self, key: Key, spacing_s: float = 0.0, *, reporting: bool = False) -> None:
-        """Let the key be looked at: now, or if it was less than `spacing_s` ago, when it is that long ago.
+        """Queue the key: now, or if its last reconcile was less than `spacing_s` ago, when it is that long ago.
 
-        However many changes ask for a key, it is looked at once per spacing, and once after the last of them. With
-        `reporting` it comes only to tell something: while there is more to do than can be done at once it waits for the
-        spacing in any case, and again, until there is less to do or it has waited for `PATIENCE_S`. A key that
-        takes long is spaced further: see `note_cost`.
+        For any number of changes, a key is reconciled once per spacing, and once after the last of them. With
+        `reporting` it only updates a report: under high load it waits for the spacing in any case, and again, until
+        the load is lower or it has waited for `PATIENCE_S`. A key that takes long is spaced further: see
+        `record_cost`.
         """
         if key in self._took:
             spacing_s = max(spacing_s, self._took[key][1] / _SHARE)
@@ -175,10 +175,10 @@ class WorkQueue:
             else:
                 held.latest_s = min(held.latest_s, latest_s)
 
-    def note_cost(self, key: Key, took_s: float) -> None:
-        """How long the last look at a key held the event loop. What adds up thousands of objects changes with each of
-        them: such a key is spaced so that it takes no more than a small part of the loop's time. One look that took
-        long says nothing: the process may have had to wait for a processor."""
+    def record_cost(self, key: Key, took_s: float) -> None:
+        """Record how long the last reconcile of a key held the event loop. A key that aggregates thousands of objects
+        changes with each of them: it is spaced so that it takes no more than a small part of the loop's time. A single
+        slow reconcile is ignored: the process may have had to wait for a processor."""
         if took_s < _COSTLY_S:
             self._took.pop(key, None)
             return
@@ -186,7 +186,7 @@ class WorkQueue:
         self._took[key] = took_s, min(before_s, took_s)
 
     def retry(self, key: Key, backoff: Backoff = ERRORS) -> float:
-        """Let the key be looked at after a delay that grows with its failures in a row; returns the delay."""
+        """Queue the key after a delay that grows with its failures in a row; return the delay."""
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
         delay_s = backoff.delay_s(failures, self._randomness)
@@ -199,17 +199,17 @@ class WorkQueue:
         self._failures.pop(key, None)
 
     def drop(self, key: Key) -> None:
-        """The key's object is gone: nothing about it needs to be remembered."""
+        """Forget everything about a key whose object was deleted."""
         self.forget(key)
         self._taken.pop(key, None)
         self._took.pop(key, None)
 
     def failures(self, key: Key) -> int:
-        """How often the key failed in a row."""
+        """Return the number of the key's failures in a row."""
         return self._failures.get(key, 0)
 
     async def get(self) -> Key:
-        """The next key, to be given back with `done`. Cancellation point.
+        """Return the next key; the worker calls `done` with it. Cancellation point.
 
         Raises:
             QueueClosedError: the queue was closed.
@@ -232,7 +232,7 @@ class WorkQueue:
             self.add(key, priority)
 
     def close(self) -> None:
-        """Give no more keys; workers that wait are released."""
+        """Return no more keys; workers that wait are released."""
         self._closed = True
         for delay in self._delayed.values():
             delay.timer.cancel()

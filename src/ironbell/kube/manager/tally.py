@@ -1,7 +1,7 @@
-"""How many objects of a kind are in which phase, and have which conditions, as metrics.
+"""Numbers of objects of a kind by phase and by condition, as metrics.
 
-Kept with every change an informer sees, so that nobody counts objects when metrics are asked for. They say how many;
-which ones `ironbell why` says.
+Updated with every change that an informer sees, so that scrapes of the metrics count no objects. They have numbers
+only; `ironbell why` names the objects.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Tally:
         informer.add_handler(self._changed)
 
     def _changed(self, old: Resource | None, new: Resource | None) -> None:
-        before, after = getattr(old, "status", None), getattr(new, "status", None)
-        if before is not None and after is not None and before == after:
+        old_status, new_status = getattr(old, "status", None), getattr(new, "status", None)
+        if old_status is not None and new_status is not None and old_status == new_status:
             return
         left, entered = _phase(old), _phase(new)
         if left != entered:
@@ -37,11 +37,11 @@ class Tally:
                 if phase is not None:
                     self._phases[phase] += difference
                     metrics.object_phases.labels(self._kind, phase).set(self._phases[phase])
-        had, has = _states(before), _states(after)
-        if had == has:
+        old_states, new_states = _states(old_status), _states(new_status)
+        if old_states == new_states:
             return
-        conditions = Counter(has)
-        conditions.subtract(had)
+        conditions = Counter(new_states)
+        conditions.subtract(old_states)
         for (name, status), difference in conditions.items():
             if difference:
                 self._conditions[name, status] += difference
@@ -50,7 +50,7 @@ class Tally:
 
 
 def _phase(obj: Resource | None) -> str | None:
-    """None for an object that is not there."""
+    """Return the phase of an object; None if it does not exist."""
     if obj is None:
         return None
     status = getattr(obj, "status", None)

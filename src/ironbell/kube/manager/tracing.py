@@ -1,6 +1,6 @@
 """Traces: a span per reconcile with what was decided, where OpenTelemetry is installed (extra `otel`).
 
-Without it, or before `start_tracing`, spans cost nothing and go nowhere. Where they go is said by OpenTelemetry's own
+Without it, or before `start_tracing`, spans cost nothing. Their destination is set by OpenTelemetry's own
 variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME`, ...). Contents of objects are never in a span.
 
 Source: opentelemetry.io: specs/otel/configuration/sdk-environment-variables.
@@ -47,7 +47,7 @@ def use_tracer(tracer: Tracer | None) -> None:
 
 
 def start_tracing(service: str) -> bool:
-    """Send spans where the environment says, if it says so and OpenTelemetry is there; whether that is so."""
+    """Send spans to the destination in the environment, if it is set and OpenTelemetry is installed; return whether."""
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return False
     try:
@@ -78,8 +78,8 @@ def reconcile_span(controller: str, key: Key) -> Iterator[Span]:
         yield span
 
 
-def note_decision(span: Span, decision: Decision) -> None:
-    """What was decided, in a few words."""
+def record_decision(span: Span, decision: Decision) -> None:
+    """Record a summary of a decision."""
     if span is _NOWHERE:
         return
     span.set_attribute("ironbell.actions", [_summary(action) for action in decision.actions])

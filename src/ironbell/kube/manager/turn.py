@@ -38,7 +38,7 @@ class Turn:
         waiter = loop.create_future()
         self._waiting.append(waiter)
         if not self._is_renewing:
-            # A slice begins with the loop's next round, not with whoever comes first: else each had one of its own.
+            # A slice begins with the loop's next round, not with the first task: else each task had one of its own.
             self._is_renewing = True
             loop.call_soon(self._renew)
         await waiter

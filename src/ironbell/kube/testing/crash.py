@@ -71,11 +71,11 @@ def crash_check(
 def _crashes(step: Step) -> Iterator[tuple[str, World]]:
     actions = step.decision.actions
     for count in range(len(actions) + 1):
-        crashed = step.before.copy()
+        crashed = step.previous.copy()
         _act(crashed, step, count)
         yield f"after action {count}", crashed
         if count < len(actions) and isinstance(actions[count], Effect):
-            crashed = step.before.copy()
+            crashed = step.previous.copy()
             _act(crashed, step, count + 1, in_effect=count)
             yield f"inside action {count + 1}", crashed
 
@@ -137,12 +137,12 @@ def _without(body: dict[str, Any], paths: Sequence[str]) -> dict[str, Any]:
     return body
 
 
-def _compare(expected: dict[str, Any], found: dict[str, Any], where: str) -> None:
-    if expected == found:
+def _compare(expected: dict[str, Any], actual: dict[str, Any], where: str) -> None:
+    if expected == actual:
         return
     differences = [
-        f"  {name}: {found.get(name, 'missing')!r}\n    instead of: {expected.get(name, 'nothing')!r}"
-        for name in sorted(expected.keys() | found.keys())
-        if expected.get(name) != found.get(name)
+        f"  {name}: {actual.get(name, 'missing')!r}\n    instead of: {expected.get(name, 'nothing')!r}"
+        for name in sorted(expected.keys() | actual.keys())
+        if expected.get(name) != actual.get(name)
     ]
     raise CrashError("\n".join([f"{where}: the world ends differently", *differences]))

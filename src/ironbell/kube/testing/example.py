@@ -99,10 +99,10 @@ class RackReconciler:
 
     def decide(self, observed: RackState, now: datetime) -> Decision:
         rack = observed.rack
-        wanted = [slot_name(rack, number) for number in range(rack.spec.count)]
-        there = {slot.metadata.name for slot in observed.slots}
-        surplus = [slot for slot in observed.slots if slot.metadata.name not in wanted]
-        actions = [create(SLOT, new_slot(rack, name)) for name in wanted if name not in there]
+        desired = [slot_name(rack, number) for number in range(rack.spec.count)]
+        existing = {slot.metadata.name for slot in observed.slots}
+        surplus = [slot for slot in observed.slots if slot.metadata.name not in desired]
+        actions = [create(SLOT, new_slot(rack, name)) for name in desired if name not in existing]
         status = self._status(observed, now)
         if actions or surplus or status is not None:
             return do(*actions, *(delete(SLOT, slot) for slot in surplus), status)
@@ -145,7 +145,7 @@ def new_slot(rack: Rack, name: str) -> Slot:
 
 @dataclass(frozen=True, slots=True)
 class PowerState(Query[str]):
-    """Whether the thing in a Slot is `on` or `off`."""
+    """Power state of the device in a Slot: `on` or `off`."""
 
     subject: ClassVar[str] = "the power state"
 
@@ -183,7 +183,7 @@ class SlotReconciler:
             return DONE
         if slot.status.started is None:
             return self._start(slot, now)
-        # An attempt has begun and its outcome was not stored: whether it happened can only be asked.
+        # An attempt has begun and its outcome was not stored: only a query shows whether it happened.
         need = Need(PowerState(slot.key, slot.metadata.uid), 60.0, parse_rfc3339(slot.status.started))
         if observed.power is None or not observed.power.fresh(now, need.max_age_s, need.newer_than):
             return wait("OutcomeUnknown", f"attempt {slot.status.attempt} may have happened", needs=[need])

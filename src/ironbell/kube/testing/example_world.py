@@ -1,4 +1,4 @@
-"""What the example's controllers need to run: an API that serves their kinds, and plugs to switch."""
+"""Environment of the example's controllers: an API that serves their kinds, and plugs to switch."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class ExampleApi(MemoryApi):
 
 
 class Plugs:
-    """What is outside: remembers what is on, and what was asked. Each switch and each question takes a moment."""
+    """The world outside: records the plugs that are on, and the queries. Each switch and each query takes a moment."""
 
     def __init__(self) -> None:
         self.on: list[str] = []
-        self.asked: list[str] = []
+        self.queries: list[str] = []
 
     async def power_on(self, arguments: PowerOn) -> Sequence[Action]:
         await asyncio.sleep(0.2)
@@ -62,7 +62,7 @@ class Plugs:
         return on(arguments.slot)
 
     async def state(self, query: PowerState) -> str:
-        self.asked.append(query.slot[1])
+        self.queries.append(query.slot[1])
         await asyncio.sleep(0.1)
         return "on" if query.slot[1] in self.on else "off"
 
@@ -73,7 +73,7 @@ class Plugs:
 
 
 class Scripted(SlotReconciler):
-    """A reconciler of Slots whose decision is a function; remembers the versions it was asked about."""
+    """A reconciler of Slots whose decision is a function; records the versions that it decided on."""
 
     def __init__(self, decision: Callable[[Slot], Decision]) -> None:
         self.decision = decision

@@ -66,7 +66,7 @@ class MemoryApi(Journal, Api):
     applied: dict[tuple[Collection, Key, str], Fields] = field(default_factory=dict)
     writes: int = 0
     create_errors: dict[Collection, ApiError] = field(default_factory=dict)
-    """What is answered to who creates objects of these kinds."""
+    """Errors for creates of objects of these kinds."""
     _uids: int = 0
 
     def serve(self, kinds: Iterable[AnyKind]) -> None:
@@ -100,7 +100,7 @@ class MemoryApi(Journal, Api):
         where, key = call.collection, (call.namespace, call.name)
         match call.verb:
             case Verb.GET:
-                found = self._find(where, key)
+                result = self._find(where, key)
             case Verb.LIST:
                 return Answer(listed=self._list(where, call.namespace, call.selection))
             case Verb.CREATE if call.subresource:
@@ -109,16 +109,16 @@ class MemoryApi(Journal, Api):
             case Verb.CREATE:
                 if where in self.create_errors:
                     raise self.create_errors[where]
-                found = self._create(where, call.namespace, _decode(call.body))
+                result = self._create(where, call.namespace, _decode(call.body))
             case Verb.UPDATE:
-                found = self._update(where, self._find(where, key), _decode(call.body), call.subresource)
+                result = self._update(where, self._find(where, key), _decode(call.body), call.subresource)
             case Verb.PATCH:
-                found = self._patch(call)
+                result = self._patch(call)
             case Verb.DELETE:
-                found = self._delete_if(call.preconditions, where, self._find(where, key), call.propagation)
+                result = self._delete_if(call.preconditions, where, self._find(where, key), call.propagation)
             case _:
                 raise MethodNotAllowed(f"{call.verb} is not served here")
-        return Answer(msgspec.json.encode(found))
+        return Answer(msgspec.json.encode(result))
 
     def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
         """Changes of any label: tests that watch by selectors use the embedded API."""
@@ -193,17 +193,20 @@ class MemoryApi(Journal, Api):
         return self._store(where, new, EventType.ADDED)
 
     def _update(self, where: Collection, old: Fields, proposed: Fields, subresource: str) -> Fields:
-        before = old["metadata"]
+        old_metadata = old["metadata"]
         metadata = dict(proposed.get("metadata") or {})
-        if metadata.get("resourceVersion", before["resourceVersion"]) not in ("", before["resourceVersion"]):
-            raise Conflict(f"{where.plural} {before['name']!r} has been modified; observe it again")
+        if metadata.get("resourceVersion", old_metadata["resourceVersion"]) not in (
+            "",
+            old_metadata["resourceVersion"],
+        ):
+            raise Conflict(f"{where.plural} {old_metadata['name']!r} has been modified; observe it again")
         if subresource == "status":
             new = {**old, "status": proposed.get("status")} if "status" in proposed else dict(old)
         else:
             for name in (*_KEPT_BY_SERVER, "name", "namespace", "resourceVersion"):
                 metadata.pop(name, None)
-                if name in before:
-                    metadata[name] = before[name]
+                if name in old_metadata:
+                    metadata[name] = old_metadata[name]
             new = {**proposed, "metadata": metadata}
             if self.kinds[where].has_status:
                 new.pop("status", None)

@@ -3,10 +3,10 @@
 `world.settle(reconciler)` observes, decides and acts until nothing changes any more. Caches are never behind here;
 lag is the business of the runtime and its tests.
 
-What is outside is `outside`, any value that `copy.deepcopy` can copy; performers and askers are plain functions over
+The world outside is `outside`, any value that `copy.deepcopy` can copy; performers and resolvers are plain functions on
 the world. What other controllers would do is `environment`, called between rounds.
 
-    world = World(outside=Bmc(), performers={"power": power_on}, askers={PowerState: power_state})
+    world = World(outside=Bmc(), performers={"power": power_on}, resolvers={PowerState: power_state})
     world.add(MACHINE, {"metadata": {"name": "m1", "namespace": "default"}, "spec": {...}})
     world.settle(reconciler)
     assert world.get(MACHINE, "default", "m1").status.power == "on"
@@ -31,7 +31,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.kube import patches
 from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Emit, Fact, Fields, Key, Need, Query, check
 from ironbell.kube.manager.act import Executor, OutOfDate, Written
-from ironbell.kube.manager.failures import Failure, is_over
+from ironbell.kube.manager.failures import Failure, is_resolved
 from ironbell.kube.reconciler import Index, Reconciler, Unsynced
 from ironbell.kube.testing.memory import MemoryApi
 
@@ -54,7 +54,7 @@ class Crash(BaseException):
 class Step:
     """One decision that was met: the world before it, and what was decided."""
 
-    before: World
+    previous: World
     reconciler: AnyReconciler
     key: Key
     decision: Decision
@@ -78,7 +78,7 @@ class World:
     failures: dict[tuple[str, Key], Failure] = field(default_factory=dict)
     """By the name of the controller, and key."""
     errors: list[IronbellError] = field(default_factory=list)
-    """What actions failed with, other than being out of date."""
+    """Errors of actions, other than being out of date."""
 
     def __post_init__(self) -> None:
         self.api = MemoryApi(clock=self.clock)
@@ -151,11 +151,11 @@ class World:
         return None if body is None else kind.decode(msgspec.json.encode(body))
 
     def require(self, kind: Kind[R], namespace: str, name: str) -> R:
-        """An object that is there."""
-        found = self.get(kind, namespace, name)
-        if found is None:
+        """Return an existing object."""
+        obj = self.get(kind, namespace, name)
+        if obj is None:
             raise AssertionError(f"no {kind} {namespace}/{name} in the world")
-        return found
+        return obj
 
     def list(self, kind: Kind[R], namespace: str = "") -> Sequence[R]:
         keys = sorted(self.api.objects.get(kind.collection, ()))
@@ -224,7 +224,7 @@ class World:
         drive(executor.execute(actions, Written() if written is None else written))
 
     def forget(self) -> None:
-        """What a controller's process loses when it dies: all it held in memory."""
+        """State that a controller's process loses when it dies: everything in memory."""
         self.facts.clear()
         self.failures.clear()
 
@@ -244,11 +244,11 @@ class World:
             self.api.serve(reconciler.declaration.kinds)
         end = self.clock.elapsed_s + horizon_s
         for _ in range(max_rounds):
-            before = self._state()
+            previous = self._state()
             wake_s = [w for r in reconcilers for key in self._keys(r) for w in self._step(r, key, steps)]
             if self.environment is not None:
                 self.environment(self)
-            if before != self._state():
+            if previous != self._state():
                 continue
             if not wake_s or self.clock.elapsed_s + min(wake_s) > end:
                 return
@@ -282,7 +282,7 @@ class World:
                 if not failure.is_like(self.failures.get((reconciler.name, key))):
                     self.failures[reconciler.name, key] = failure
         else:
-            if is_over(self.failures.get((reconciler.name, key)), decision):
+            if is_resolved(self.failures.get((reconciler.name, key)), decision):
                 del self.failures[reconciler.name, key]
         wake = [after for need in decision.needs for after in self._answer(need)]
         if decision.requeue_after_s is not None:

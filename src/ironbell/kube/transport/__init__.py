@@ -1,1 +1,1 @@
-"""How an API server is reached: a Connection from a kubeconfig or a pod, credentials, TLS, HTTP, port-forwards."""
+"""Connections to API servers: from a kubeconfig or a pod, with credentials, TLS, HTTP and port-forwards."""

@@ -1,7 +1,7 @@
-"""Where an API server is and as whom to speak to it: from a kubeconfig, from inside a cluster, or a local socket.
+"""Address and identity for an API server: from a kubeconfig, from inside a cluster, or a local socket.
 
 A `Connection` gives headers, a TLS context and a connector. What may be replaced while we run is looked at again: token
-and certificate files every minute and after a refusal, the answers of credential plugins when they expire.
+and certificate files every minute and after a rejection, the answers of credential plugins when they expire.
 
 Failure modes: `ConnectionConfigError` names the file and the field. Contents of credentials never appear in messages.
 
@@ -48,7 +48,7 @@ KEEP_S = 75.0
 
 @dataclass(frozen=True)
 class Impersonation:
-    """Whom to act as, where the server allows it."""
+    """User to impersonate, where the server allows it."""
 
     user: str = ""
     uid: str = ""
@@ -65,7 +65,7 @@ class Impersonation:
 
 @dataclass(frozen=True)
 class Connection:
-    """How to reach one server. `server` is its URL; with `socket` it only gives the paths' base."""
+    """Connection to one server. `server` is its URL; with `socket` it only gives the paths' base."""
 
     server: str
     token: TokenSource | None = field(default=None, repr=False)
@@ -74,7 +74,7 @@ class Connection:
     proxy: str = field(default="", repr=False)
     impersonate: Impersonation = Impersonation()
     basic: str = field(default="", repr=False)
-    """`user:password`, for servers behind something that wants it; a token goes first."""
+    """`user:password`, for servers behind a proxy that requires it; a token takes precedence."""
     tls_server_name: str = ""
     """The name that the server's certificate must have, where it is not the URL's."""
 
@@ -101,8 +101,8 @@ class Connection:
         """
         return self.tls if self.tls is None or isinstance(self.tls, ssl.SSLContext) else await self.tls()
 
-    def refused(self, headers: Sequence[tuple[str, str]] = ()) -> bool:
-        """The server does not know us (any more): whether another credential may be had. `headers` are those sent."""
+    def on_rejection(self, headers: Sequence[tuple[str, str]] = ()) -> bool:
+        """Handle a rejected credential: return whether another one is available. `headers` are those of the request."""
         used = next((value.removeprefix("Bearer ") for name, value in headers if name == "Authorization"), "")
         sources: tuple[Any, ...] = (self.token, self.tls)
         renewable = [source.forget for source in sources if hasattr(source, "forget")]
@@ -123,10 +123,10 @@ def over_socket(path: str | Path, token: str) -> Connection:
 
 
 def in_cluster(environment: Mapping[str, str] | None = None, *, files: Path = POD_FILES) -> Connection:
-    """As the service account of the pod that this runs in; its token and the cluster's authority may be rotated.
+    """Return the connection of this pod's service account; its token and the cluster's authority may be rotated.
 
     Raises:
-        ConnectionConfigError: this is no pod.
+        ConnectionConfigError: this process does not run in a pod.
     """
     environment = os.environ if environment is None else environment
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
@@ -150,7 +150,7 @@ def in_cluster(environment: Mapping[str, str] | None = None, *, files: Path = PO
 def from_kubeconfig(
     path: str | Path | Sequence[Path], *, context: str = "", environment: Mapping[str, str] | None = None
 ) -> Connection:
-    """As a kubeconfig says (or several, put together), in its current context or the one named. Reads files: call it
+    """Return the connection of a kubeconfig (or several, merged), in its current context or the one named. Call it
     before serving.
 
     Raises:
@@ -163,7 +163,7 @@ def from_kubeconfig(
 
 
 def from_content(chosen: Chosen, *, environment: Mapping[str, str] | None = None) -> Connection:
-    """As a kubeconfig says that is no file (`kubeconfig.choose_from`).
+    """Return the connection of a kubeconfig that is not a file (`kubeconfig.choose_from`).
 
     Raises:
         ConnectionConfigError: something in it is unusable.
@@ -225,7 +225,7 @@ def _tls(cluster: Section, user: Section, plugin: ExecPlugin | None) -> TlsSourc
 
     if plugin is None:
         return FileTls(build, files)
-    build()  # says what is wrong with the files before the first request
+    build()  # reports problems of the files before the first request
     return PluginTls(plugin, build)
 
 
@@ -233,5 +233,5 @@ def _plugin(cluster: Section, user: Section) -> ExecPlugin | None:
     section = user.fields.get("exec")
     if not isinstance(section, dict):
         return None
-    told = cluster_info(cluster.fields, cluster.data("certificate-authority"))
-    return ExecPlugin(read_exec(section, folder=user.path.parent, cluster=told, where=f"{user.where}: {user.name}"))
+    info = cluster_info(cluster.fields, cluster.data("certificate-authority"))
+    return ExecPlugin(read_exec(section, folder=user.path.parent, cluster=info, where=f"{user.where}: {user.name}"))

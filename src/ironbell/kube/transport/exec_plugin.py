@@ -1,7 +1,7 @@
 """Credential plugins: a program that prints a token or a client certificate, as a kubeconfig's `exec` names it.
 
-The program gets no standard input and says on standard error what it has to say, which goes where ours goes. Its
-answer is kept until it expires or the server refuses it; however many requests wait for it, the program runs once.
+The program gets no standard input, and shares our standard error. Its answer is kept until it expires or the server
+rejects it; for any number of waiting requests, the program runs once.
 
 Failure modes: what is wrong with the kubeconfig is a `ConnectionConfigError`; a run that fails is a `CredentialError`,
 an API that is unavailable for now, which callers try again. Neither repeats what the program printed.
@@ -46,7 +46,7 @@ class CredentialError(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a plugin gave."""
+    """Credential that a plugin returned."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = field(default=b"", repr=False)
@@ -69,7 +69,7 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True)
 class ExecSpec:
-    """How to run a plugin."""
+    """Command of a plugin, and its settings."""
 
     api_version: str
     command: str
@@ -77,7 +77,7 @@ class ExecSpec:
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     install_hint: str = ""
     cluster: Mapping[str, Any] | None = field(default=None, repr=False)
-    """What the plugin is told about the cluster, where it asks to be."""
+    """Cluster information for a plugin that requests it."""
 
 
 def read_exec(section: Mapping[str, Any], *, folder: Path, cluster: Mapping[str, Any], where: str) -> ExecSpec:
@@ -102,7 +102,7 @@ def read_exec(section: Mapping[str, Any], *, folder: Path, cluster: Mapping[str,
         raise ConnectionConfigError(f"{where}: exec.interactiveMode must be one of {', '.join(_MODES)}")
     if mode == "Always":
         raise ConnectionConfigError(
-            f"{where}: exec.interactiveMode is Always, and nobody is asked here; use a plugin that can do without"
+            f"{where}: exec.interactiveMode is Always, which needs a terminal; use a plugin that works without one"
         )
     try:
         environment = tuple((str(entry["name"]), str(entry["value"])) for entry in section.get("env") or ())
@@ -146,14 +146,14 @@ class ExecPlugin:
         return (await self.credential()).token
 
     def forget(self, used: str = "") -> None:
-        """The server refused: run the plugin for the next request, unless that was not its last answer."""
+        """Run the plugin for the next request, because the server rejected its last answer."""
         if self._held is not None and (not used or used == self._held.token):
             self._held = None
 
     def _finished(self, task: asyncio.Task[Credential]) -> None:
         self._running = None
         if not task.cancelled():
-            task.exception()  # whoever waits has it; nobody may be left
+            task.exception()  # waiting requests get it; there may be none
 
     async def _renew(self) -> Credential:
         self._held = read_credential(await self._run(), self._spec)
@@ -164,11 +164,11 @@ class ExecPlugin:
         info: dict[str, Any] = {"interactive": False}
         if spec.cluster is not None:
             info["cluster"] = spec.cluster
-        asked = {"apiVersion": spec.api_version, "kind": "ExecCredential", "spec": info}
+        request = {"apiVersion": spec.api_version, "kind": "ExecCredential", "spec": info}
         environment = {
             **os.environ,
             **dict(spec.environment),
-            "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode(),
+            "KUBERNETES_EXEC_INFO": msgspec.json.encode(request).decode(),
         }
         try:
             process = await asyncio.create_subprocess_exec(
@@ -193,14 +193,14 @@ class PluginTls:
 
     def __init__(self, plugin: ExecPlugin, build: Callable[[Credential], ssl.SSLContext]) -> None:
         self._plugin, self._build = plugin, build
-        self._made: tuple[Credential, ssl.SSLContext] | None = None
+        self._last: tuple[Credential, ssl.SSLContext] | None = None
 
     async def __call__(self) -> ssl.SSLContext:
         """The context for the next connection."""
         credential = await self._plugin.credential()
-        if self._made is None or self._made[0] is not credential:
-            self._made = (credential, await asyncio.to_thread(self._build, credential))
-        return self._made[1]
+        if self._last is None or self._last[0] is not credential:
+            self._last = (credential, await asyncio.to_thread(self._build, credential))
+        return self._last[1]
 
     def forget(self, used: str = "") -> None:
         """Run the plugin for the next request."""
@@ -216,7 +216,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def read_credential(output: bytes, spec: ExecSpec) -> Credential:
-    """What a plugin printed.
+    """Parse the output of a plugin.
 
     Raises:
         CredentialError: it is no ExecCredential of the version asked for, or has no credential in it.
@@ -235,25 +235,25 @@ def read_credential(output: bytes, spec: ExecSpec) -> Credential:
     try:
         expires = parse_rfc3339(status.expiration_timestamp) if status.expiration_timestamp else None
     except ValueError:
-        raise _failure(spec, "gave an expirationTimestamp that is no time") from None
+        raise _failure(spec, "returned an expirationTimestamp that is not a time") from None
     return Credential(status.token, status.client_certificate_data.encode(), status.client_key_data.encode(), expires)
 
 
-def _failure(spec: ExecSpec, what: str) -> CredentialError:
+def _failure(spec: ExecSpec, problem: str) -> CredentialError:
     hint = f"; {spec.install_hint}" if spec.install_hint else ""
-    return CredentialError(f"the credential plugin {spec.command!r} {what}{hint}")
+    return CredentialError(f"the credential plugin {spec.command!r} {problem}{hint}")
 
 
 def cluster_info(cluster: Mapping[str, Any], authority: bytes) -> dict[str, Any]:
-    """What a plugin is told of a kubeconfig's cluster: where it is and whom to trust."""
-    told: dict[str, Any] = {
+    """Return the information of a kubeconfig's cluster for a plugin: its address and authority."""
+    info: dict[str, Any] = {
         name: cluster[name]
         for name in ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
         if cluster.get(name)
     }
     if authority:
-        told["certificate-authority-data"] = base64.b64encode(authority).decode()
+        info["certificate-authority-data"] = base64.b64encode(authority).decode()
     for extension in cluster.get("extensions") or ():
         if isinstance(extension, dict) and extension.get("name") == f"{GROUP}/exec":
-            told["config"] = extension.get("extension")
-    return told
+            info["config"] = extension.get("extension")
+    return info

@@ -45,7 +45,7 @@ class Tunnel:
         """The next bytes; empty when the other side has ended. Cancellation point.
 
         Raises:
-            ForwardError: the other side says that something is wrong.
+            ForwardError: the other side reports an error.
         """
         while True:
             message = await self._socket.receive()
@@ -81,7 +81,7 @@ async def forwarded(api: HttpApi, namespace: str, pod: str, port: int) -> AsyncI
     """The tunnel to a port of a pod, for as long as the block runs. Cancellation point.
 
     Raises:
-        ApiError: the API server refuses, or cannot be reached.
+        ApiError: the API server rejects the request, or cannot be reached.
     """
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/portforward"
     async with asyncio.timeout(CONNECT_S):

@@ -1,6 +1,6 @@
 """The body of a watch: JSON objects, each on its line, cut out of chunks as they come. Sans-IO.
 
-aiohttp's `readline` refuses lines over its buffer, and one large object would end a watch; so chunks are split here,
+aiohttp's `readline` rejects lines over its buffer, and one large object would end a watch; so chunks are split here,
 with a cap of our own.
 """
 
@@ -44,7 +44,7 @@ _statuses = msgspec.json.Decoder(StatusBody)
 
 
 class FrameSplitter:
-    """Collects chunks and gives back whole lines."""
+    """Collects chunks and returns whole lines."""
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self._max_frame = max_frame
@@ -72,7 +72,7 @@ def read_frame(line: bytes) -> WatchEvent:
     """One line of a watch to its event.
 
     Raises:
-        ApiError: the line carries an error, such as `Expired`, or is no watch event (`Unavailable`).
+        ApiError: the line carries an error, such as `Expired`, or is not a watch event (`Unavailable`).
     """
     try:
         frame = _frames.decode(line)

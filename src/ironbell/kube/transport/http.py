@@ -1,9 +1,9 @@
 """The HTTP transport: `Api` over any Kubernetes API server.
 
 One aiohttp session per server. Every request has a timeout; a watch has one for silence only (servers send bookmarks
-about every minute). What goes wrong on the network is `Unavailable`, what the server refuses is the error its `Status`
+about every minute). Failures of the network are `Unavailable`, rejections by the server are the error of its `Status`
 names. Reconnecting is the informer's job. A write is sent once: one whose answer is lost may have been carried out, and
-sent again it would be refused for what it did itself.
+sent again it would be rejected because of its own first effect.
 
 Source: kubernetes.io: reference/using-api/api-concepts for queries and watches.
 """
@@ -42,7 +42,7 @@ CONNECT_S = 10.0
 SILENCE_S = 180.0
 WATCH_S = 300
 """After how long at least we ask the server to end a watch, so that connections are renewed; at most twice that, at
-random, so that those who began together do not come back together."""
+random, so that clients that began together do not return together."""
 _JSON = "application/json"
 _METHODS = {
     Verb.GET: "GET", Verb.LIST: "GET", Verb.CREATE: "POST", Verb.UPDATE: "PUT", Verb.PATCH: "PATCH",
@@ -135,7 +135,7 @@ class HttpApi(Api):
         """An open WebSocket; the caller closes it. Cancellation point.
 
         Raises:
-            ApiError: the server refuses, or cannot be reached.
+            ApiError: the server rejects the request, or cannot be reached.
         """
         connection = self._connection
         try:
@@ -153,7 +153,7 @@ class HttpApi(Api):
         except aiohttp.WSServerHandshakeError as error:
             raise api_error(code=error.status, reason="", message=f"{path}: {error.message}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
+            raise Unreachable(f"the API server at {self._base.host} cannot be reached: {_problem(error)}") from error
 
     @asynccontextmanager
     async def _request(
@@ -167,11 +167,11 @@ class HttpApi(Api):
         content_type: str = _JSON,
         accept: str = _JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        wanted = [("Accept", accept), *([("Content-Type", content_type)] if body else [])]
+        accepted = [("Accept", accept), *([("Content-Type", content_type)] if body else [])]
         url = self._base.with_path(self._base.path.rstrip("/") + path)
         try:
             response = await self._sent(
-                method, url, wanted, params=query, data=body or None, timeout=timeout, **self._proxied
+                method, url, accepted, params=query, data=body or None, timeout=timeout, **self._proxied
             )
             try:
                 if response.status >= 400:
@@ -182,13 +182,13 @@ class HttpApi(Api):
                 response.release()
                 await response.wait_for_close()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
+            raise Unreachable(f"the API server at {self._base.host} cannot be reached: {_problem(error)}") from error
 
     async def _sent(
         self, method: str, url: URL, headers: Sequence[tuple[str, str]], **more: Any
     ) -> aiohttp.ClientResponse:
-        """The beginning of the answer. A request that was refused for who sent it did nothing: where another
-        credential may be had, it is sent once more with that."""
+        """Return the beginning of the answer. A request that was rejected for its credential had no effect: if another
+        one is available, it is sent once more with that."""
         connection = self._connection
         may_repeat = True
         while True:
@@ -208,7 +208,7 @@ class HttpApi(Api):
                 code = str(response.status)
             finally:
                 metrics.client_requests.labels(code, method, self._base.host or "").inc()
-            if response.status != 401 or not connection.refused(identity) or not may_repeat:
+            if response.status != 401 or not connection.on_rejection(identity) or not may_repeat:
                 return response
             may_repeat = False
             response.close()
@@ -239,8 +239,8 @@ class _SentOnce:
             raise
 
 
-def _why(error: Exception) -> str:
-    """What went wrong on the network, without the library's own words around it."""
+def _problem(error: Exception) -> str:
+    """Return the problem on the network, without the library's own words around it."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return str(error.certificate_error)
     if isinstance(error, aiohttp.ClientConnectorError):

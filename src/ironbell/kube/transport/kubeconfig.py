@@ -43,7 +43,7 @@ class Section:
         return self.path.parent / self.text(name) if self.text(name) else None
 
     def data(self, name: str) -> bytes:
-        """What `name`-data (base64) or the file `name` holds; the data goes first.
+        """Return the data of `name`-data (base64) or of the file `name`; the former takes precedence.
 
         Raises:
             ConnectionConfigError: neither can be read.
@@ -86,15 +86,15 @@ def choose(paths: Sequence[Path], context: str = "") -> Chosen:
 
 
 def choose_from(content: bytes, *, where: str) -> Chosen:
-    """The current context of a kubeconfig that is no file; `where` says in messages what it is.
+    """The current context of a kubeconfig that is not a file; `where` names it in messages.
 
     Raises:
-        ConnectionConfigError: it is no kubeconfig, or the context is incomplete.
+        ConnectionConfigError: the text is not a kubeconfig, or the context is incomplete.
     """
     try:
         return _choose([_parse(Path(where), content.decode())], "")
     except UnicodeDecodeError as error:
-        raise ConnectionConfigError(f"{where} is no kubeconfig: it is binary") from error
+        raise ConnectionConfigError(f"{where} is not a kubeconfig: it is binary") from error
 
 
 def _choose(files: Sequence[_File], context: str) -> Chosen:
@@ -118,7 +118,7 @@ def _read(path: Path) -> _File:
         problem = (error.strerror or str(error)).lower()
         raise ConnectionConfigError(f"the kubeconfig {path} cannot be read: {problem}") from error
     except UnicodeDecodeError as error:
-        raise ConnectionConfigError(f"{path} is no kubeconfig: it is a binary file") from error
+        raise ConnectionConfigError(f"{path} is not a kubeconfig: it is a binary file") from error
 
 
 def _parse(path: Path, content: str) -> _File:
@@ -127,7 +127,7 @@ def _parse(path: Path, content: str) -> _File:
     except goyaml.YamlError as error:
         raise ConnectionConfigError(f"the kubeconfig {path} is no YAML: {error}") from error
     if not isinstance(config, dict):
-        raise ConnectionConfigError(f"{path} is no kubeconfig")
+        raise ConnectionConfigError(f"{path} is not a kubeconfig")
     return _File(path, config)
 
 
@@ -142,7 +142,7 @@ def _named(files: Sequence[_File], section: str, name: str, inner: str) -> Secti
 
 
 def _no_context(files: Sequence[_File], name: str) -> str:
-    """Why there is no such context, and which there are."""
+    """Return the error about a context that does not exist, with those that do."""
     known = sorted({str(entry.get("name")) for _, entry in _entries(files, "contexts")})
     problem = f'there is no context "{name}"' if name else "no current context is set"
     if not known:

@@ -1,4 +1,4 @@
-"""Which proxy leads to a server, by the environment's variables.
+"""Choice of the proxy for a server, by the environment's variables.
 
 Source: golang.org/x/net: http/httpproxy (names, NO_PROXY's forms); kubernetes/client-go: transport/cache.go, where
 proxies of the environment count unless the kubeconfig names one.
@@ -46,13 +46,13 @@ def environment_proxy(server: str, environment: Mapping[str, str]) -> str:
     text = environment.get(name) or environment.get(name.lower()) or ""
     if not text or not url.host:
         return ""
-    if goes_direct(url.host, url.port or 0, environment.get("NO_PROXY") or environment.get("no_proxy") or ""):
+    if is_direct(url.host, url.port or 0, environment.get("NO_PROXY") or environment.get("no_proxy") or ""):
         return ""
     return checked_proxy(text, where=name)
 
 
-def goes_direct(host: str, port: int, no_proxy: str) -> bool:
-    """Whether `NO_PROXY` (or being on this machine) keeps a host from going through the proxy."""
+def is_direct(host: str, port: int, no_proxy: str) -> bool:
+    """Return whether `NO_PROXY` (or being on this machine) exempts a host from the proxy."""
     host = host.lower().rstrip(".")
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
@@ -68,8 +68,8 @@ def _matches(entry: str, host: str, address: ipaddress.IPv4Address | ipaddress.I
             return address is not None and address in ipaddress.ip_network(entry, strict=False)
         except ValueError:
             return False
-    name, wanted = _split_port(entry)
-    if wanted and wanted != str(port):
+    name, expected_port = _split_port(entry)
+    if expected_port and expected_port != str(port):
         return False
     literal = _address(name)
     if literal is not None or address is not None:

@@ -1,6 +1,6 @@
 """TLS toward an API server: contexts made from certificates that may be replaced while we run.
 
-A context is made anew when its files have changed, so that a rotated authority or client certificate is used for the
+A context is replaced when its files have changed, so that a rotated authority or client certificate is used for the
 next connection. Files that cannot be used any more leave the last good context in place.
 
 Failure modes: `ConnectionConfigError` names what is unusable; contents never appear in messages.
@@ -61,10 +61,10 @@ class FileTls:
     def __init__(
         self, build: Callable[[], ssl.SSLContext], files: Sequence[Path], *, clock: Clock | None = None
     ) -> None:
-        """`build` reads the files; it is called here once, so that what is wrong is said at once."""
+        """Create a context with `build`, which reads the files, so that problems are reported at once."""
         self._build, self._files = build, tuple(files)
         self._clock = clock or SystemClock()
-        self._state = self._look()
+        self._state = self._file_states()
         self._context = build()
         self._checked_s = self._clock.monotonic()
 
@@ -80,7 +80,7 @@ class FileTls:
         self._checked_s = float("-inf")
 
     def _renew(self) -> None:
-        state = self._look()
+        state = self._file_states()
         if state == self._state:
             return
         try:
@@ -89,7 +89,7 @@ class FileTls:
         except (ConnectionConfigError, OSError) as error:
             _log.warning("certificates not taken up", files=[str(file) for file in self._files], why=str(error))
 
-    def _look(self) -> list[tuple[int, int, int] | None]:
+    def _file_states(self) -> list[tuple[int, int, int] | None]:
         return [_signature(file) for file in self._files]
 
 

@@ -14,13 +14,13 @@ from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.errors import IronbellError, Retry
 
 TokenSource: TypeAlias = Callable[[], Awaitable[str]]
-"""Gives the token to send now; empty for none. One that has `forget(used)` can give another after a refusal."""
+"""Source of the token to send now; empty for none. One with `forget(used)` can give another after a rejection."""
 
 TOKEN_AGE_S = 60.0
 
 
 class ConnectionConfigError(IronbellError):
-    """A kubeconfig or the surroundings do not say how to reach an API server."""
+    """A kubeconfig or the environment lacks the address or credentials of an API server."""
 
     reason = "InvalidConnection"
     retry = Retry.NEVER
@@ -36,16 +36,16 @@ def fixed_token(token: str) -> TokenSource:
 
 
 class GivenToken:
-    """A token that was given to a process which cannot get another one: a refusal is for its owner to act upon."""
+    """A token of a process that cannot get another one: its owner handles a rejection."""
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self.refused = asyncio.Event()
+        self.rejected = asyncio.Event()
 
     def forget(self, used: str = "") -> None:
-        """The server refuses it."""
+        """Record that the server rejects it."""
         if not used or used == self._token:
-            self.refused.set()
+            self.rejected.set()
 
     async def __call__(self) -> str:
         """The token."""
@@ -63,7 +63,7 @@ class FileToken:
         self._read_s = float("-inf")
 
     def forget(self, used: str = "") -> None:
-        """Read the file again for the next request: the server refuses what was read."""
+        """Read the file again for the next request: the server rejects the token."""
         if not used or used == self._token:
             self._read_s = float("-inf")
 
