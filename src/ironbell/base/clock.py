@@ -65,7 +65,7 @@ class SteadyClock:
 
 @dataclass
 class ManualClock:
-    """A clock that moves only when told: for tests and replay."""
+    """A clock that advances only by calls: for tests and replay."""
 
     wall: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     elapsed_s: float = 0.0

@@ -1,7 +1,7 @@
 """The root of every error type in Ironbell.
 
 An error says who can do something about it: `reason` is a CamelCase word that goes into conditions and events,
-`retry` says whether trying again can help. Text is for people; code looks at types and fields.
+`retry` states whether a retry can help. Messages are for people; code uses types and fields.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Retry(Enum):
-    """Whether the same call may succeed later without anybody changing anything."""
+    """Retry policy of an error: whether the same call may succeed later without any change."""
 
     NEVER = "never"
     BACKOFF = "backoff"

@@ -29,15 +29,15 @@ class SelectorError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term: the key must be (`wanted`), or must not be, present with one of `values` (None: any value)."""
+    """One term: the key must be (`is_required`), or must not be, present with one of `values` (None: any value)."""
 
     key: str
-    wanted: bool
+    is_required: bool
     values: frozenset[str] | None = None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         present = self.key in labels and (self.values is None or labels[self.key] in self.values)
-        return present == self.wanted
+        return present == self.is_required
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +70,18 @@ def parse_selector(text: str) -> LabelSelector:
 
 
 def _skip(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
 def _requirement(text: str, position: int) -> tuple[Requirement, int]:
-    if found := _SET.match(text, position):
-        values = frozenset(value.strip() for value in found["values"].split(","))
+    if match := _SET.match(text, position):
+        values = frozenset(value.strip() for value in match["values"].split(","))
         if not all(re.fullmatch(_VALUE, value) for value in values):
-            raise SelectorError(f"label selector {text!r}: {found['values']!r} is no list of label values")
-        return Requirement(found["key"], found["op"] == "in", values), found.end()
-    if found := _EQUAL.match(text, position):
-        return Requirement(found["key"], found["op"] != "!=", frozenset((found["value"],))), found.end()
-    if found := _EXISTS.match(text, position):
-        return Requirement(found["key"], not found["not"]), found.end()
+            raise SelectorError(f"label selector {text!r}: {match['values']!r} is not a list of label values")
+        return Requirement(match["key"], match["op"] == "in", values), match.end()
+    if match := _EQUAL.match(text, position):
+        return Requirement(match["key"], match["op"] != "!=", frozenset((match["value"],))), match.end()
+    if match := _EXISTS.match(text, position):
+        return Requirement(match["key"], not match["not"]), match.end()
     raise SelectorError(f"label selector {text!r}: no requirement at character {position + 1}")

@@ -4,7 +4,7 @@ collector.
 Every TLS connection of uvloop has a buffer of 256 KiB, of which it uses the first pages. Blocks of that size come from
 the kernel one by one, and what is not used of them takes no memory; but the first that is freed makes glibc take those
 after it from its heap, where they lie on pages that others have used, and keep what is freed between them from being
-given back. With 1,000 workload clusters that was half of the memory.
+returned. With 1,000 workload clusters that was half of the memory.
 
 Source: glibc's manual, "Malloc Tunable Parameters" (M_MMAP_THRESHOLD: why it moves, and that setting it ends that).
 """

@@ -1,4 +1,4 @@
-"""Whose a file is that only this process, or root, may have written."""
+"""Owner of a file that only this process, or root, may have written."""
 
 from __future__ import annotations
 

@@ -24,15 +24,15 @@ from ironbell.base.errors import IronbellError, Retry
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_THIS = {errno.ENOTDIR, errno.ELOOP}
-"""What opening a folder ends with where the name is a file or a link."""
+"""Errors of opening a folder whose name is a file or a link."""
 _BY_OTHERS = 0o022
 _COPY_BYTES = 1 << 30
 _DEEPEST = 8
-"""How far below a folder its content is handed over; what lies deeper was not put there by a service of ours."""
+"""Deepest level below a folder whose content is handed over; services of ours write nothing deeper."""
 
 
 class FolderNotOwnError(IronbellError):
-    """A folder belongs to somebody else, who could change what is written there."""
+    """A folder belongs to another account, which could change its files."""
 
     reason = "FolderNotOwn"
     retry = Retry.NEVER
@@ -52,7 +52,7 @@ class OwnFolder:
 
         Raises:
             FolderNotOwnError: it belongs to another account.
-            OSError: it does not exist, or is no folder but a link, for example.
+            OSError: it does not exist, or is not a folder but a link, for example.
         """
         folder = cls.open_foreign(path)
         status = folder.status()
@@ -66,10 +66,10 @@ class OwnFolder:
 
     @classmethod
     def open_foreign(cls, path: Path) -> OwnFolder:
-        """Open a folder whoever owns it, only for taking it over.
+        """Open a folder of any owner, only for taking it over.
 
         Raises:
-            OSError: it does not exist, or is no folder but a link, for example.
+            OSError: it does not exist, or is not a folder but a link, for example.
         """
         return cls(os.open(path, _FOLDER), path)
 
@@ -94,7 +94,7 @@ class OwnFolder:
         return sorted(os.listdir(self._descriptor))  # noqa: PTH208 - by descriptor
 
     def entry(self, name: str) -> os.stat_result | None:
-        """What has this name, a link as the link itself; None if nothing has."""
+        """Return the status of the entry with this name, a link as the link itself; None if there is no entry."""
         try:
             return os.stat(_checked(name), dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class OwnFolder:
     def sub(self, name: str, *, mode: int = 0o755) -> OwnFolder:
         """A folder in this one, created if need be.
 
-        What has the name and is no folder, belongs to another account or may be written by others is removed: it was
+        An entry that is not a folder, belongs to another account or may be written by others is removed: it was
         not made here, and what is in it cannot be trusted.
 
         Raises:
@@ -140,7 +140,7 @@ class OwnFolder:
         return folder
 
     def find(self, name: str) -> OwnFolder | None:
-        """A folder in this one, whoever owns it; None where the name is not a folder's. Only for taking it over."""
+        """Return a folder in this one, of any owner; None if the entry is not a folder. Only for taking it over."""
         try:
             return OwnFolder(os.open(_checked(name), _FOLDER, dir_fd=self._descriptor), self.path / name)
         except OSError as error:
@@ -174,9 +174,9 @@ class OwnFolder:
             return file.read(limit), os.fstat(file.fileno())
 
     def _opened(self, name: str) -> int | None:
-        how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            descriptor = os.open(_checked(name), how, dir_fd=self._descriptor)
+            descriptor = os.open(_checked(name), flags, dir_fd=self._descriptor)
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
                 return None
@@ -204,8 +204,8 @@ class OwnFolder:
             OSError: one of them cannot be read or written.
         """
         status = source.stat()
-        there = self.entry(name)
-        if there is not None and stat.S_ISREG(there.st_mode) and _is_same(there, status):
+        existing = self.entry(name)
+        if existing is not None and stat.S_ISREG(existing.st_mode) and _is_same(existing, status):
             return
         if status.st_mode & 0o004 and not source.is_symlink() and self._linked(source, name):
             return
@@ -228,8 +228,8 @@ class OwnFolder:
     def _replacing(self, name: str, mode: int) -> Iterator[int]:
         """A new file, which takes the name at the end."""
         partial = self._partial(name)
-        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(partial, how, 0o600, dir_fd=self._descriptor)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(partial, flags, 0o600, dir_fd=self._descriptor)
         try:
             os.fchmod(descriptor, mode)
             yield descriptor
@@ -246,8 +246,8 @@ class OwnFolder:
         return partial
 
     def _rename(self, partial: str, name: str) -> None:
-        there = self.entry(name)
-        if there is not None and stat.S_ISDIR(there.st_mode):
+        existing = self.entry(name)
+        if existing is not None and stat.S_ISDIR(existing.st_mode):
             self.remove(name)
         os.rename(partial, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
@@ -353,7 +353,7 @@ class OwnFolder:
 
 
 def _is_privileged() -> bool:
-    """Whether this process may do what the owner of a folder may not. Others lose nothing by being led elsewhere."""
+    """Return whether this process has rights that the owner of a folder lacks; else a wrong folder does no harm."""
     return os.geteuid() == 0
 
 
@@ -368,10 +368,10 @@ def _checked(name: str) -> str:
     return name
 
 
-def _is_same(there: os.stat_result, source: os.stat_result) -> bool:
-    if os.path.samestat(there, source):
+def _is_same(existing: os.stat_result, source: os.stat_result) -> bool:
+    if os.path.samestat(existing, source):
         return True
-    return (there.st_size, there.st_mtime_ns) == (source.st_size, source.st_mtime_ns)
+    return (existing.st_size, existing.st_mtime_ns) == (source.st_size, source.st_mtime_ns)
 
 
 def _give(descriptor: int, user: int, group: int, *, mode: int = 0o755) -> None:
@@ -396,7 +396,7 @@ def _hand_over_entry(folder: int, name: str, former: int, user: int, group: int,
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
-            return  # gone, a link or a socket
+            return  # removed meanwhile, a link or a socket
         raise
     try:
         status = os.fstat(descriptor)

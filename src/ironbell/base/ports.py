@@ -47,7 +47,7 @@ _TCP_LISTENS = "0A"
 
 
 def bind_problem(error: OSError, *, task: str, protocol: str, port: int, remedy: str) -> str:
-    """One line: why a port cannot be had, and what to do.
+    """Return one line: why a port is not available, and the remedy.
 
     `task` is what the port is for, such as "serve HTTP on port 80 of 192.0.2.1"; `protocol` is `tcp` or `udp`, and
     `remedy` what helps besides freeing the port.
@@ -78,7 +78,7 @@ def free_ports(address: str, count: int) -> list[int]:
 
 
 def holder(port: int, protocol: str) -> str:
-    """Name and process id of whoever has a port in this network namespace, or empty: an ordinary user sees only
+    """Return name and process id of the user of a port in this network namespace, or empty: an ordinary user sees only
     programs of its own."""
     sockets = {f"socket:[{inode}]" for inode in _inodes(port, protocol)}
     if not sockets:

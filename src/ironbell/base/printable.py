@@ -1,7 +1,7 @@
 """Text that others wrote, made fit for people: nothing in it controls a terminal, hides text or forges a line.
 
-Machines, agents, BMCs and everybody who stores objects choose what they send. Whoever shows such text, or puts it into
-an Event or a condition, passes it through here. Programs get the original: JSON is only escaped, never changed.
+Machines, agents, BMCs and clients that store objects may send any text. Code that prints such text, or puts it into an
+Event or a condition, passes it through here. Programs get the original: JSON is only escaped, never changed.
 
 Source: ECMA-48 sections 5.3, 5.4 and 8.3.117 (SGR); xterm's ctlseqs (OSC 52 writes the clipboard); Unicode TR 36
 section 2 (bidirectional controls); kubernetes/cli-runtime: pkg/printers/terminal.go.
@@ -50,7 +50,7 @@ def coloured(text: str) -> str:
     """`printable` text that keeps its colours; every other sequence is written out."""
     if text.isprintable():
         return text
-    return _COLOURS_AND_CONTROLS.sub(lambda found: found[1] or _written_out(found), text)
+    return _COLOURS_AND_CONTROLS.sub(lambda match: match[1] or _written_out(match), text)
 
 
 def coloured_lines(text: str) -> str:
@@ -88,20 +88,20 @@ class LineFilter:
         return self._fit(whole) + newline
 
     def end(self) -> str:
-        """What is left after the last newline."""
+        """Return the text after the last newline."""
         text, self._rest = self._rest + self._decoder.decode(b"", final=True), ""
         return self._fit(text)
 
 
-def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _written_out(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _json_escape(found: re.Match[str]) -> str:
-    return "".join(f"\\u{unit:04x}" for unit in _utf16(ord(found[0])))
+def _json_escape(match: re.Match[str]) -> str:
+    return "".join(f"\\u{unit:04x}" for unit in _utf16(ord(match[0])))
 
 
 def _utf16(code: int) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ _LONGEST = 64
 
 
 def is_quantity(value: str | float) -> bool:
-    """Whether a JSON value can be read as a quantity."""
+    """Return whether a JSON value can be read as a quantity."""
     text = _text(value)
     return len(text) <= _LONGEST and _QUANTITY.fullmatch(text) is not None
 
@@ -28,13 +28,13 @@ def amount(value: str | float) -> Decimal:
     """The number that a quantity is.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a quantity.
     """
     text = _text(value)
-    found = _QUANTITY.fullmatch(text)
-    if found is None or len(text) > _LONGEST:
-        raise ValueError(f"{text!r} is no quantity")
-    number, suffix = Decimal(found[1]), found[2] or ""
+    match = _QUANTITY.fullmatch(text)
+    if match is None or len(text) > _LONGEST:
+        raise ValueError(f"{text!r} is not a quantity")
+    number, suffix = Decimal(match[1]), match[2] or ""
     if suffix in _BINARY:
         return number * Decimal(1024 ** _BINARY[suffix])
     if suffix[:1] in ("e", "E") and len(suffix) > 1:
@@ -45,10 +45,10 @@ def amount(value: str | float) -> Decimal:
 def canonical(value: str | float) -> str:
     """A quantity as Kubernetes writes it: no fraction, the greatest suffix that leaves none, its family kept."""
     text = _text(value)
-    found = _QUANTITY.fullmatch(text)
-    if found is None or len(text) > _LONGEST:
+    match = _QUANTITY.fullmatch(text)
+    if match is None or len(text) > _LONGEST:
         return text
-    number, suffix = amount(text), found[2] or ""
+    number, suffix = amount(text), match[2] or ""
     if suffix in _BINARY:
         return _binary(number)
     if suffix[:1] in ("e", "E") and len(suffix) > 1:

@@ -1,7 +1,7 @@
-"""What is rejected is logged once a minute for each machine, with a count: nobody fills our log by asking for more.
+"""Rejections are logged once a minute for each machine, with a count, so that no client can fill our log.
 
-The first rejection is logged at once. Those that follow within a minute are counted, and logged as one line at its end
-with the last one's text. Only so many machines are told apart at a time; what comes from more is counted together.
+The first rejection is logged at once. Those that follow within a minute are counted, and logged as one line when it has
+passed, with the last one's text. Only so many machines are counted separately at a time; others are counted together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 MINUTE_S: Final = 60.0
 MAX_MACHINES: Final = 1024
 OTHERS: Final = "others"
-"""Stands for all machines beyond the number that are told apart."""
+"""Stands for all machines beyond the number that are counted separately."""
 _KEPT: Final = 300
 """Characters of a value: a stranger's text waits here for the end of its minute."""
 

@@ -1,5 +1,5 @@
-"""What is served again and again is logged some times a minute, and then counted: a machine that boots in a loop, or a
-stranger that asks in its name, does not fill our log.
+"""Repeated log events are logged some times a minute, and then counted: a machine that boots in a loop, or a stranger
+that sends requests in its name, does not fill our log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Window:
 
 @dataclass
 class Repeats:
-    """How often things of one kind have been logged, by a key such as the machine and what happened to it."""
+    """Counts of logged events of one kind, by a key such as the machine and the event."""
 
     burst: int = 20
     period_s: float = 60.0
@@ -28,7 +28,7 @@ class Repeats:
     _windows: dict[Hashable, _Window] = field(default_factory=dict)
 
     def skipped(self, key: Hashable, now: float) -> int | None:
-        """How many were skipped since the last one that was logged; None if this one is to be skipped as well."""
+        """Return the number of events skipped since the last logged one; None if this one is to be skipped as well."""
         window = self._windows.get(key)
         if window is None:
             if len(self._windows) >= self.max_keys:

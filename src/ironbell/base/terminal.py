@@ -2,7 +2,7 @@
 
 This is the last of two nets. Commands pass what others wrote through `printable` or `one_line` themselves, because only
 they know what belongs on one line; what somebody forgot, and what libraries and tracebacks print, is caught here. Into
-pipes and files everything goes as it is.
+pipes and files all text is written unchanged.
 """
 
 from __future__ import annotations

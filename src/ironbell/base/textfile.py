@@ -8,7 +8,7 @@ from ironbell.base.errors import IronbellError, Retry
 
 
 class TextFileError(IronbellError):
-    """A file that cannot be read, or is no text."""
+    """A file that cannot be read, or is not text."""
 
     reason = "InvalidInput"
     retry = Retry.NEVER
@@ -18,7 +18,7 @@ def read_text_file(path: Path, *, purpose: str, also: str = "") -> str:
     """The text of a file. `purpose` names what is expected, such as "a cluster template"; `also` another place for it.
 
     Raises:
-        TextFileError: it does not exist, is a folder, cannot be read, or holds bytes that are no text.
+        TextFileError: it does not exist, is a folder, cannot be read, or holds bytes that are not text.
     """
     try:
         content = path.read_bytes()
@@ -36,7 +36,7 @@ def text_of(content: bytes, *, name: str, purpose: str) -> str:
     """The content of a file as text.
 
     Raises:
-        TextFileError: it holds bytes that are no text.
+        TextFileError: it holds bytes that are not text.
     """
     try:
         text = content.decode()

@@ -1,7 +1,7 @@
 """Threads for what would hold the event loop up: long computations, and loading modules.
 
 Two threads that load modules of one package from different ends can each hold what the other waits for. Python then
-gives one of them a half-initialized module, whose names are not there yet; therefore one thread loads at a time.
+gives one of them a half-initialized module, whose names do not exist yet; therefore one thread loads at a time.
 
 Source: Python: Lib/importlib/_bootstrap.py (_ModuleLock, _DeadlockError).
 """
@@ -33,7 +33,7 @@ class SpareProcessors:
         self._slots = asyncio.Semaphore(max(1, (processors or os.cpu_count() or 1) - 1))
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the work returns, or raises. Cancellation point; work that has begun goes on to its end."""
+        """Return the result of the work, or raise its error. Cancellation point; work that has begun continues."""
         async with self._slots:
             return await asyncio.to_thread(work, *args, **kwargs)
 

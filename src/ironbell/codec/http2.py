@@ -96,8 +96,8 @@ class FrameGuard:
             self._head = b""
             self._skip = int.from_bytes(head[:3], "big")
             kind = Kind(head[3]) if head[3] < Kind.OTHER else Kind.OTHER
-            if (why := self._frame(kind, self._skip, head[4])) is not None:
-                return why
+            if (reason := self._frame(kind, self._skip, head[4])) is not None:
+                return reason
 
     def delay_s(self) -> float:
         """Return how long to stop reading from the sender: 0 if it stays within the allowances."""

@@ -40,6 +40,6 @@ def converted(name: str, function: Callable[..., Any], constant: Constant, *, of
         if name in LITERALS:
             raise CelSyntaxError(f"invalid {name} argument", offset=offset) from error
         if isinstance(constant.value, str):
-            why = f"program instantiation failed: type conversion error from 'string' to '{name}'"
-            raise CelResultError(why) from error
+            message = f"program instantiation failed: type conversion error from 'string' to '{name}'"
+            raise CelResultError(message) from error
         raise CelSyntaxError(f"{name}() of a constant fails: {error}", offset=offset) from error

@@ -203,8 +203,8 @@ def _bonds(requests: Sequence[BondRequest], macs: list[str]) -> tuple[list[Link]
         members = [_mac(mac) for mac in request.members] or macs
         for mac in members:
             if mac not in macs or mac in member_of:
-                why = "is in another bond already" if mac in member_of else "is not an interface of the Hardware"
-                raise HostNetworkError(f'Bond "{request.name}": {mac} {why}.')
+                problem = "is in another bond already" if mac in member_of else "is not an interface of the Hardware"
+                raise HostNetworkError(f'Bond "{request.name}": {mac} {problem}.')
             member_of[mac] = request.name
         bonds.append(Link(request.name, members[0], mode=mode))
     return bonds, member_of

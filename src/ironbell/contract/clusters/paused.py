@@ -33,15 +33,15 @@ def is_paused(obj: Resource, *, cluster_paused: bool = False) -> bool:
 
 def paused_condition(kind: str, obj: Resource, *, cluster_paused: bool = False) -> Condition:
     """Return the object's condition `Paused`; its time is set when it is merged into the others."""
-    why = []
+    causes = []
     if cluster_paused:
-        why.append("Cluster spec.paused is set to true")
+        causes.append("Cluster spec.paused is set to true")
     if has_paused_annotation(obj):
-        why.append(f"{kind} has the {ANNOTATION_PAUSED} annotation")
+        causes.append(f"{kind} has the {ANNOTATION_PAUSED} annotation")
     return Condition(
         type=PAUSED,
-        status="True" if why else "False",
-        reason=PAUSED if why else NOT_PAUSED,
-        message=", ".join(why),
+        status="True" if causes else "False",
+        reason=PAUSED if causes else NOT_PAUSED,
+        message=", ".join(causes),
         observed_generation=obj.metadata.generation,
     )

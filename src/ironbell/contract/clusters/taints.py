@@ -27,8 +27,8 @@ def taint_problems(taints: Any, path: str) -> Iterator[FieldProblem]:
     """Return the problems of the keys of `spec.taints` of a Machine or a template of one."""
     for number, taint in enumerate(taints or ()):
         key = str(taint.get("key", "")) if isinstance(taint, dict) else ""
-        if why := _reserved(key):
-            yield invalid(f"{path}[{number}].key", key, why)
+        if problem := _reserved(key):
+            yield invalid(f"{path}[{number}].key", key, problem)
         if not _KEY.fullmatch(key):
             rule = "must be [PREFIX/]NAME: a DNS name, and up to 63 letters, digits, '-', '_' and '.'"
             yield invalid(f"{path}[{number}].key", key, rule)

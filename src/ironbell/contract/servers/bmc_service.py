@@ -1,4 +1,4 @@
-"""Which driver serves a BMC's connection, and on which port. Pure.
+"""Choice of the driver that serves a BMC's connection, and of its port. Pure.
 
 A driver is one line in `DRIVERS`. What depends on the driver follows from `service_of`: the session that is opened and
 shared, the address that the password belongs to, and the warnings about options without effect.

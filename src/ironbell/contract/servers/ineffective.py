@@ -31,10 +31,10 @@ class Ineffective:
     """A field without effect, and the reason."""
 
     path: str
-    why: str
+    reason: str
 
     def __str__(self) -> str:
-        return f"{self.path} has no effect: {self.why}"
+        return f"{self.path} has no effect: {self.reason}"
 
 
 def listed(ineffective: Sequence[Ineffective]) -> str:
@@ -71,8 +71,8 @@ def of_hardware(hardware: Hardware) -> list[Ineffective]:
     for number, interface in enumerate(hardware.spec.interfaces):
         where = f"spec.interfaces[{number}]"
         if interface.isoboot is not None:
-            why = "servers boot an ISO image by bootOptions of a Workflow only"
-            ineffective.append(Ineffective(f"{where}.isoboot", why))
+            reason = "servers boot an ISO image by bootOptions of a Workflow only"
+            ineffective.append(Ineffective(f"{where}.isoboot", reason))
         netboot = interface.netboot
         if netboot is not None and netboot.pxelinux is not None:
             ineffective.append(Ineffective(f"{where}.netboot.pxelinux", "servers boot by iPXE only"))

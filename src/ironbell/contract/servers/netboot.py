@@ -158,8 +158,8 @@ def plan_for_unknown(settings: NetbootSettings, *, address: str) -> NetbootPlan:
 def _objection(hardware: Hardware, interface: Interface) -> str:
     """Return the reason why this interface may not netboot; empty if it may."""
     if ANNOTATION_DISABLED in hardware.metadata.annotations:
-        why = hardware.metadata.annotations[ANNOTATION_DISABLED]
-        return f"the Hardware is disabled by annotation {ANNOTATION_DISABLED}{': ' + why if why else ''}"
+        reason = hardware.metadata.annotations[ANNOTATION_DISABLED]
+        return f"the Hardware is disabled by annotation {ANNOTATION_DISABLED}{': ' + reason if reason else ''}"
     if (held := hold_reason(hardware)) is not None:
         return held
     if interface.netboot is None or not interface.netboot.allow_pxe:

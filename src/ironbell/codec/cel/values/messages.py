@@ -71,8 +71,8 @@ def message_type(
         if expected is None:
             faults.append(Fault(field.offset, f"undefined field '{field.name}'"))
         elif not fits(expected, actual):
-            why = f"expected type of field '{field.name}' is '{expected}' but provided type is '{actual}'"
-            faults.append(Fault(field.offset, why))
+            message = f"expected type of field '{field.name}' is '{expected}' but provided type is '{actual}'"
+            faults.append(Fault(field.offset, message))
     return Type(node.name)
 
 
