@@ -28,7 +28,7 @@ from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts
 from ironbell.controllers.kubeadm.config.rendering.render import Inputs, bootstrap_data
 from ironbell.controllers.kubeadm.config.rendering.userdata import Role
 from ironbell.kube.decision import Key
-from ironbell.kube.testing.clock import EPOCH, LoopClock
+from ironbell.kube.testing.memory import EPOCH, LoopClock
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster.cluster import Endpoint, SimCluster
 from ironbell.lab.sim.cluster.host import HostPlan, HostState

@@ -1,4 +1,4 @@
-"""Quantities such as `500m` and `16Gi`: whether a text is one, and how Kubernetes writes it back.
+"""Numbers in text: decimals, and quantities such as `500m` and `16Gi`, as Kubernetes reads and writes them.
 
 Source: kubernetes/apimachinery: pkg/api/resource/quantity.go, suffix.go (canonical form).
 """
@@ -7,6 +7,15 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_CEILING, Decimal
+
+MOST_DIGITS = 18
+"""Digits that fit into 64 bits whatever they are."""
+
+
+def decimal(text: str, *, digits: int = MOST_DIGITS) -> int | None:
+    """The number that a text of ASCII digits is; None for any other text, or one that is longer than `digits`."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
 
 _QUANTITY = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?[0-9]{1,3})?"

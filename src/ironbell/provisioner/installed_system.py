@@ -15,7 +15,7 @@ from ironbell.api.meta import Model
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import parse_rfc3339
-from ironbell.contract.clusters.bootstrap_failure import SENTINEL
+from ironbell.contract.clusters.bootstrap import SENTINEL
 from ironbell.contract.servers.claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
 
 MESSAGE_LIMIT: Final = 1000

@@ -28,7 +28,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.kube.cache.informer import Informer
 from ironbell.kube.cache.store import Store
-from ironbell.kube.manager.backoff import Backoff
+from ironbell.kube.manager.queue import Backoff
 from ironbell.kube.reconciler import Index
 from ironbell.kube.transport.tokens import ConnectionConfigError
 from ironbell.workload.clusterkey import ClusterKey

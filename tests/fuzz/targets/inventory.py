@@ -14,7 +14,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.codec.lldp import LldpError, Neighbour, neighbour
-from ironbell.codec.lldp.frames import payload_of
+from ironbell.codec.lldp.neighbour import payload_of
 from ironbell.codec.proto import workflow_pb2
 from ironbell.contract.clusters.capabilities import capabilities
 from ironbell.contract.servers.agent_inventory import in_band

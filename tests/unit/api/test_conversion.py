@@ -5,9 +5,9 @@ import pytest
 
 from ironbell.api.cluster.names import ANNOTATION_CONVERSION_DATA
 from ironbell.api.conversion.convert import convert
-from ironbell.api.conversion.durations import MOST_SECONDS, from_seconds, to_seconds
-from ironbell.api.conversion.errors import ConversionError
 from ironbell.api.conversion.kinds import VERSIONS
+from ironbell.api.conversion.paths import ConversionError
+from ironbell.api.conversion.rules import MOST_SECONDS, from_seconds, to_seconds
 from ironbell.api.crd.older_versions import older_versions
 from ironbell.app.registry import KINDS
 from ironbell.app.systems import SYSTEMS, converted_in

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.clusters.versions import VersionError, parse_version
 
 HUGE = "9" * 5000

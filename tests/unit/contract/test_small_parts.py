@@ -8,7 +8,7 @@ from ironbell.api.core import CONFIG_MAP, NAMESPACE, ConfigMap, Namespace
 from ironbell.api.meta import ObjectMeta, OwnerReference
 from ironbell.contract import admission, owners
 from ironbell.contract.clusters import failure_domains
-from ironbell.contract.clusters.generated_names import ALPHABET, generated_name, suffix
+from ironbell.contract.clusters.name_templates import ALPHABET, generated_name, suffix
 from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.clusters.versions import (
     VersionError,

@@ -18,7 +18,7 @@ from ironbell.kube.decision import DONE, Decision, Key, create, do, patch
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.reconciler import Cache, Declaration, Watch
 from ironbell.kube.testing import MemoryApi, running, until
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 
 LAG_S = 4.0
 

@@ -25,7 +25,7 @@ from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Changes, DynamicWatch
 from ironbell.kube.testing import MemoryApi, until
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 from support.followers import GROUP, FollowerReconciler, follower_body
 
 SERVER = dynamic_kind(GROUP, "v1beta1", "Server", "servers")

@@ -11,8 +11,8 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.decision import Emit
 from ironbell.kube.manager.events import BURST, EVENTS, EventRecorder
 from ironbell.kube.testing import MemoryApi
-from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example import SLOT
+from ironbell.kube.testing.memory import LoopClock
 
 CLUSTER_KIND: Kind[Resource] = Kind("example.ironbell.dev", "v1", "Zone", "zones", Resource, namespaced=False)
 

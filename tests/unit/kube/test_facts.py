@@ -17,7 +17,7 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.cache import facts
 from ironbell.kube.cache.facts import FactBook
 from ironbell.kube.decision import DecisionError, Fact, Need, Query, check, do
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 
 A, B = ("n", "a"), ("n", "b")
 

@@ -17,7 +17,7 @@ from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, Changes, Declaration, Unsynced, Watch
 from ironbell.kube.testing import MemoryApi, until
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 
 PART = dynamic_kind("example.com", "v1", "Part", "parts")
 

@@ -13,7 +13,7 @@ from ironbell.api.meta import Resource
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.manager.leader import LEASES, LeaderElection, LeaseSettings
 from ironbell.kube.testing import MemoryApi
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 
 
 class Leases(MemoryApi):

@@ -9,10 +9,17 @@ from prometheus_client import REGISTRY
 
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
-from ironbell.kube.manager.backoff import Backoff
-from ironbell.kube.manager.load import MANY, Load
-from ironbell.kube.manager.queue import CONFLICTS, PATIENCE_S, Priority, QueueClosedError, WorkQueue
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.manager.queue import (
+    CONFLICTS,
+    MANY,
+    PATIENCE_S,
+    Backoff,
+    Load,
+    Priority,
+    QueueClosedError,
+    WorkQueue,
+)
+from ironbell.kube.testing.memory import LoopClock
 
 A, B, C = ("n", "a"), ("n", "b"), ("n", "c")
 

@@ -24,7 +24,6 @@ from ironbell.kube.manager.lag import LoopLag
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, owned_by
 from ironbell.kube.testing import MemoryApi, until
-from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example import (
     RACK,
     SLOT,
@@ -36,6 +35,7 @@ from ironbell.kube.testing.example import (
     SlotState,
 )
 from ironbell.kube.testing.example_world import ExampleApi, Plugs, Scripted
+from ironbell.kube.testing.memory import LoopClock
 
 RACK_KIND = f"Rack.{RACK.group}"
 

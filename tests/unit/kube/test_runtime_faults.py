@@ -21,7 +21,6 @@ from ironbell.kube.manager.events import EVENTS
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, Watch
 from ironbell.kube.testing import MemoryApi, until
-from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example import (
     RACK,
     SLOT,
@@ -34,6 +33,7 @@ from ironbell.kube.testing.example import (
     on,
 )
 from ironbell.kube.testing.example_world import ExampleApi, Plugs, Scripted
+from ironbell.kube.testing.memory import LoopClock
 
 
 def api_in_memory() -> ExampleApi:

@@ -12,8 +12,8 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
 from ironbell.kube.manager import tracing
 from ironbell.kube.testing import until
-from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example_world import ExampleApi, Plugs
+from ironbell.kube.testing.memory import LoopClock
 
 
 class Recorder:

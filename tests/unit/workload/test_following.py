@@ -16,8 +16,7 @@ from ironbell.api.kind import Kind
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.cache.caches import Informers
 from ironbell.kube.client import Client
-from ironbell.kube.testing.clock import LoopClock
-from ironbell.kube.testing.memory import MemoryApi
+from ironbell.kube.testing.memory import LoopClock, MemoryApi
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import follow, kubeconfigs_from

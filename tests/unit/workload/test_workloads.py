@@ -12,7 +12,7 @@ from ironbell.api.client import Forbidden, Unauthorized, Unavailable
 from ironbell.api.core.node import NODE
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.decision import Query
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 from ironbell.workload.access import NotConnected, Workloads, resolvers
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.queries import AllNodes, Connection, NodeByName, NodeByProviderId

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ironbell.api.cluster.crdlabels import CORE_LABELS
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Schema, Time, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Model, Resource

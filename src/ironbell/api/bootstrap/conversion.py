@@ -8,9 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ironbell.api.conversion.durations import from_seconds, to_seconds
 from ironbell.api.conversion.paths import MISSING, Body, Path, objects, path, put, take, value_at
-from ironbell.api.conversion.rules import Rule, Target, dropped, flag, for_each, seconds, within
+from ironbell.api.conversion.rules import (
+    Rule,
+    Target,
+    dropped,
+    flag,
+    for_each,
+    from_seconds,
+    seconds,
+    to_seconds,
+    within,
+)
 from ironbell.api.conversion.status import FAILURE, Status, initialized
 
 

@@ -11,8 +11,8 @@ from ironbell.api.bootstrap.clusterconfiguration import ClusterConfiguration
 from ironbell.api.bootstrap.init import InitConfiguration
 from ironbell.api.bootstrap.join import JoinConfiguration
 from ironbell.api.bootstrap.machineconfig import DiskSetup, File, Format, IgnitionSpec, Ntp, User
-from ironbell.api.cluster.crdlabels import BOOTSTRAP_KUBEADM_LABELS
 from ironbell.api.cluster.deprecated import LegacyCondition
+from ironbell.api.cluster.names import BOOTSTRAP_KUBEADM_LABELS
 from ironbell.api.crd.markers import Int32, Int64, Schema
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, Model, Resource

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ironbell.api.bootstrap.kubeadmconfig import KubeadmConfigSpec
 from ironbell.api.cluster.common import TemplateMetadata
-from ironbell.api.cluster.crdlabels import BOOTSTRAP_KUBEADM_LABELS
+from ironbell.api.cluster.names import BOOTSTRAP_KUBEADM_LABELS
 from ironbell.api.crd.markers import Schema, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Model, Resource

@@ -15,8 +15,8 @@ from ironbell.api.cluster.common import (
     StatusUpgradePlanVersion,
     StatusVersion,
 )
-from ironbell.api.cluster.crdlabels import CORE_LABELS
 from ironbell.api.cluster.deprecated import DeprecatedFailureStatus
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.cluster.topology import Topology
 from ironbell.api.crd.markers import Int32, Int64, Schema, required
 from ironbell.api.kind import Column, Kind

@@ -1,4 +1,4 @@
-"""Types that several kinds of the group share: references, taints, gates, versions, addresses.
+"""Types and patterns that several kinds of the group share: references, taints, gates, versions, addresses.
 
 Source: kubernetes-sigs/cluster-api: api/core/v1beta2.
 """
@@ -6,11 +6,22 @@ Source: kubernetes-sigs/cluster-api: api/core/v1beta2.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
-from ironbell.api.cluster.patterns import API_VERSION, DNS_SUBDOMAIN, KIND_NAME, QUALIFIED_NAME, TAINT_KEY
 from ironbell.api.crd.markers import Int32, Int64, Schema, required
 from ironbell.api.meta import Model
+
+DNS_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+KIND_NAME: Final = "^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$"
+API_VERSION: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[a-z]([-a-z0-9]*[a-z0-9])?$"
+QUALIFIED_NAME: Final = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+TAINT_KEY: Final = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?"
+    "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"
+)
 
 
 class MachineTaintPropagation(StrEnum):

@@ -11,6 +11,7 @@ from typing import Annotated
 from msgspec import field
 
 from ironbell.api.cluster.common import (
+    DNS_SUBDOMAIN,
     ConditionGate,
     ContractVersionedObjectReference,
     MachineAddress,
@@ -19,9 +20,8 @@ from ironbell.api.cluster.common import (
     NodeSystemInfo,
     TemplateMetadata,
 )
-from ironbell.api.cluster.crdlabels import CORE_LABELS
 from ironbell.api.cluster.deprecated import DeprecatedFailureStatus
-from ironbell.api.cluster.patterns import DNS_SUBDOMAIN
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Int32, Int64, Schema, Time, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, Model, Resource

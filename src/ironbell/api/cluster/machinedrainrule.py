@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from ironbell.api.cluster.crdlabels import CORE_LABELS
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Int32, Rule, Schema, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import LabelSelector, Model, Resource

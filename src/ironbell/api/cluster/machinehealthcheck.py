@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ironbell.api.cluster.common import TemplateReference
-from ironbell.api.cluster.crdlabels import CORE_LABELS
+from ironbell.api.cluster.common import QUALIFIED_NAME, TemplateReference
 from ironbell.api.cluster.deprecated import DeprecatedConditionsStatus
-from ironbell.api.cluster.patterns import QUALIFIED_NAME
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Int32, Int64, Rule, Schema, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource

@@ -11,9 +11,9 @@ from typing import Annotated
 from msgspec import field
 
 from ironbell.api.cluster.common import ObjectReference, StatusVersion
-from ironbell.api.cluster.crdlabels import CORE_LABELS
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machine import MachineInitializationStatus, MachineTemplateSpec
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Int32, Int64, Schema, required
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Condition, Model, Resource

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Annotated
 
 from ironbell.api.cluster.common import MachineNamingSpec, StatusVersion
-from ironbell.api.cluster.crdlabels import CORE_LABELS
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machine import MachineTemplateSpec
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Int32, Int64, Schema, required
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource

@@ -263,3 +263,15 @@ FINALIZER_MACHINE_SET_TOPOLOGY: Final = "machineset.topology.cluster.x-k8s.io"
 FINALIZER_MACHINE_DEPLOYMENT_TOPOLOGY: Final = "machinedeployment.topology.cluster.x-k8s.io"
 FINALIZER_KUBEADM_CONTROL_PLANE: Final = "kubeadm.controlplane.cluster.x-k8s.io"
 FINALIZER_CLUSTER_RESOURCE_SET: Final = "addons.cluster.x-k8s.io"
+
+Labels = tuple[tuple[str, str], ...]
+
+_CONTRACTS: Final[Labels] = (
+    *((f"{LABEL_CONTRACT_PREFIX}{version}", version) for version in ("v1beta1", "v1beta2")),
+    (LABEL_CLUSTERCTL, ""),  # what clusterctl adds when it installs: without it `clusterctl move` sees no object
+)
+
+CORE_LABELS: Final[Labels] = (*_CONTRACTS, (LABEL_PROVIDER, "cluster-api"))
+BOOTSTRAP_KUBEADM_LABELS: Final[Labels] = (*_CONTRACTS, (LABEL_PROVIDER, "bootstrap-kubeadm"))
+CONTROL_PLANE_KUBEADM_LABELS: Final[Labels] = (*_CONTRACTS, (LABEL_PROVIDER, "control-plane-kubeadm"))
+CLUSTERCTL_LABELS: Final[Labels] = ((LABEL_CLUSTERCTL, ""), (LABEL_CLUSTERCTL_CORE, "inventory"))

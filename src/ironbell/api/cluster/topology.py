@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from ironbell.api.cluster.common import ConditionGate, MachineDeletionSpec, MachineTaint, TemplateMetadata
+from ironbell.api.cluster.common import (
+    DNS_SUBDOMAIN,
+    ConditionGate,
+    MachineDeletionSpec,
+    MachineTaint,
+    TemplateMetadata,
+)
 from ironbell.api.cluster.machinedeployment import MachineDeploymentMachineDeletionSpec, MachineDeploymentRolloutSpec
 from ironbell.api.cluster.machinehealthcheck import (
     MachineDeploymentHealthCheckRemediation,
     MachineHealthCheckChecks,
     MachineHealthCheckRemediation,
 )
-from ironbell.api.cluster.patterns import DNS_SUBDOMAIN
 from ironbell.api.crd.markers import Int32, Schema, Time, required
 from ironbell.api.meta import Model
 

@@ -5,7 +5,7 @@ Source: kubernetes-sigs/cluster-api: cmd/clusterctl/api/v1alpha3/provider_type.g
 
 from __future__ import annotations
 
-from ironbell.api.cluster.crdlabels import CLUSTERCTL_LABELS
+from ironbell.api.cluster.names import CLUSTERCTL_LABELS
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Resource
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ironbell.api.cluster.common import ContractVersionedObjectReference
-from ironbell.api.cluster.crdlabels import CORE_LABELS
-from ironbell.api.cluster.patterns import DNS_SUBDOMAIN
+from ironbell.api.cluster.common import DNS_SUBDOMAIN, ContractVersionedObjectReference
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Int32, Schema, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Model, Resource

@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from ironbell.api.cluster.crdlabels import CORE_LABELS
 from ironbell.api.cluster.deprecated import DeprecatedConditionsStatus
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Int32, Schema, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource

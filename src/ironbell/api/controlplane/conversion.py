@@ -10,9 +10,19 @@ from typing import Final
 
 from ironbell.api.bootstrap.conversion import KUBEADM_CONFIG_SPEC
 from ironbell.api.cluster.conversion.machines import deletion
-from ironbell.api.conversion.durations import from_seconds, to_seconds
 from ironbell.api.conversion.paths import MISSING, Body, path, put, take, value_at
-from ironbell.api.conversion.rules import Reference, Rule, Target, Written, dropped, move, seconds, within
+from ironbell.api.conversion.rules import (
+    Reference,
+    Rule,
+    Target,
+    Written,
+    dropped,
+    from_seconds,
+    move,
+    seconds,
+    to_seconds,
+    within,
+)
 from ironbell.api.conversion.status import FAILURE, Status, initialized
 
 _RETRY: Final = path("remediationStrategy.retryPeriod")

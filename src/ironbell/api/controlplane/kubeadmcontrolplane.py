@@ -18,8 +18,8 @@ from ironbell.api.cluster.common import (
     StatusVersion,
     TemplateMetadata,
 )
-from ironbell.api.cluster.crdlabels import CONTROL_PLANE_KUBEADM_LABELS
 from ironbell.api.cluster.deprecated import LegacyCondition
+from ironbell.api.cluster.names import CONTROL_PLANE_KUBEADM_LABELS
 from ironbell.api.crd.markers import Int32, Int64, Schema, Time, required
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Condition, Model, Resource

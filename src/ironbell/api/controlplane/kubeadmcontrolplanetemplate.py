@@ -9,7 +9,7 @@ from typing import Annotated
 
 from ironbell.api.bootstrap.kubeadmconfig import KubeadmConfigSpec
 from ironbell.api.cluster.common import MachineDeletionSpec, MachineNamingSpec, MachineTaint, TemplateMetadata
-from ironbell.api.cluster.crdlabels import CONTROL_PLANE_KUBEADM_LABELS
+from ironbell.api.cluster.names import CONTROL_PLANE_KUBEADM_LABELS
 from ironbell.api.controlplane.kubeadmcontrolplane import (
     KubeadmControlPlaneRemediationSpec,
     KubeadmControlPlaneRolloutSpec,

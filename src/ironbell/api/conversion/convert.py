@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from ironbell.api.cluster.names import ANNOTATION_CONVERSION_DATA
-from ironbell.api.conversion.errors import ConversionError
 from ironbell.api.conversion.filling import filled
-from ironbell.api.conversion.paths import Body
+from ironbell.api.conversion.paths import Body, ConversionError
 from ironbell.api.conversion.pruning import pruned
 from ironbell.api.conversion.rules import ApiVersionOf, Rule, Target, apply_down, apply_up
 from ironbell.api.crd.older_versions import older_versions

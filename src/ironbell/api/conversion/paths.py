@@ -1,8 +1,18 @@
-"""Places in plain data."""
+"""Paths in plain data, and the error of conversions."""
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+from ironbell.base.errors import IronbellError, Retry
+
+
+class ConversionError(IronbellError):
+    """An object cannot be brought to another version."""
+
+    reason = "ConversionFailed"
+    retry = Retry.NEVER
+
 
 Body = dict[str, Any]
 Path = tuple[str, ...]

@@ -18,7 +18,7 @@ from ironbell.apiserver.selectors.selectors import Match, compile_selector
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.watch import Feed
 from ironbell.apiserver.verbs.bodies import bodies_of, body_of, plain_body
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 
 BOOKMARK_SECONDS = 60.0
 _BATCH = 256

@@ -69,7 +69,7 @@ class ClusterKinds:
 
     def _convert(self, value: dict[str, Any], api_version: str) -> dict[str, Any]:
         from ironbell.api.conversion.convert import convert
-        from ironbell.api.conversion.errors import ConversionError
+        from ironbell.api.conversion.paths import ConversionError
 
         try:
             return convert(value, api_version, self._api_version_of)

@@ -17,7 +17,7 @@ import msgspec
 
 from ironbell.api.client import ApiError
 from ironbell.api.conversion.convert import convert
-from ironbell.api.conversion.errors import ConversionError
+from ironbell.api.conversion.paths import ConversionError
 from ironbell.api.conversion.rules import ApiVersionOf
 from ironbell.app.admission.kinds import Rules, rules_of
 from ironbell.app.admission.lookups import PATIENCE_S, Lookups, Reader

@@ -13,7 +13,6 @@ from ironbell.codec.cel import syntax
 from ironbell.codec.cel.errors import CelError, CelSyntaxError, Fault
 from ironbell.codec.cel.folding import LITERALS
 from ironbell.codec.cel.functions.functions import FUNCTIONS, METHODS
-from ironbell.codec.cel.names import field_names
 from ironbell.codec.cel.signatures import (
     FUNCTION_TYPES,
     METHOD_TYPES,
@@ -35,6 +34,7 @@ from ironbell.codec.cel.types import (
     TYPE_NAMES,
     UINT,
     Type,
+    field_names,
     fits,
     list_of,
     map_of,

@@ -25,9 +25,8 @@ from ironbell.codec.cel.functions.functions import CONSTANT_TIME, FUNCTIONS, MET
 from ironbell.codec.cel.functions.library import NAMESPACED
 from ironbell.codec.cel.functions.macros import LOOPS, METER, OPTIONAL_MAPS, Scope, Step, loop, optional_map
 from ironbell.codec.cel.lookups import contains, index, key, negated, optionally, select, truth
-from ironbell.codec.cel.names import field_names
 from ironbell.codec.cel.signatures import Signature
-from ironbell.codec.cel.types import TYPE_NAMES
+from ironbell.codec.cel.types import TYPE_NAMES, field_names
 from ironbell.codec.cel.values import messages
 from ironbell.codec.cel.values.optional import Optional
 from ironbell.codec.cel.values.values import arithmetic, equal, less, pay_for, type_name

@@ -1,4 +1,4 @@
-"""Types of expressions, and those that a schema declares.
+"""Types of expressions and of schemas, and names of fields in expressions.
 
 Source: google/cel-spec: doc/langdef.md, "Gradual Type Checking"; kubernetes/apiserver: pkg/cel/common/schemas.go.
 """
@@ -8,6 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+_ESCAPES = {"__dot__": ".", "__dash__": "-", "__slash__": "/", "__underscores__": "__"}
+_KEYWORDS = {
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+    "let", "loop", "package", "namespace", "return", "var", "void", "while",
+}  # fmt: skip
+
+
+def field_names(field: str) -> tuple[str, ...]:
+    """The names that a selector may mean: as written, and unescaped by Kubernetes' rule for CEL property names."""
+    plain = field
+    if field.startswith("__") and field.endswith("__") and field[2:-2] in _KEYWORDS:
+        plain = field[2:-2]
+    for escape, text in _ESCAPES.items():
+        plain = plain.replace(escape, text)
+    return (field,) if plain == field else (field, plain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.codec.envsubst.patterns import glob
 
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironbell.codec.gotemplate.builtins import BUILTINS
-from ironbell.codec.gotemplate.errors import LimitError, SyntaxFault, TemplateError
+from ironbell.codec.gotemplate.errors import OUTPUT_BYTES, SECONDS, STEPS, LimitError, SyntaxFault, TemplateError
 from ironbell.codec.gotemplate.evaluate import Evaluator, Fault
 from ironbell.codec.gotemplate.functions import Function
-from ironbell.codec.gotemplate.limits import OUTPUT_BYTES, SECONDS, STEPS
 from ironbell.codec.gotemplate.meter import LimitExceeded, metered
 from ironbell.codec.gotemplate.parser import Parsed, parse
 from ironbell.codec.gotemplate.sprig import SPRIG

@@ -10,11 +10,10 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from ironbell.codec.gotemplate import nodes as n
-from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.errors import DEPTH, OUTPUT_BYTES, CallError, check_chars, check_items
 from ironbell.codec.gotemplate.fields import field_of, missing_in_nil
 from ironbell.codec.gotemplate.functions import Function, P, assign, constant, ideal
 from ironbell.codec.gotemplate.golib.printing import sprint_value
-from ironbell.codec.gotemplate.limits import DEPTH, OUTPUT_BYTES, check_chars, check_items
 from ironbell.codec.gotemplate.meter import LimitExceeded, charge
 from ironbell.codec.gotemplate.values import NIL, dereference, elements, encode, is_int, is_true, is_uint, type_name
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ironbell.codec.gotemplate import nodes as n
-from ironbell.codec.gotemplate.errors import SyntaxFault
+from ironbell.codec.gotemplate.errors import DEPTH, SyntaxFault
 from ironbell.codec.gotemplate.lexer import T, Token, tokens
-from ironbell.codec.gotemplate.limits import DEPTH
 from ironbell.codec.gotemplate.literals import number, unquote
 
 _TERMS = frozenset(

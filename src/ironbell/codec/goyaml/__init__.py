@@ -11,8 +11,7 @@ nothing else.
 Source: yaml/go-yaml (branch v2): resolve.go, decode.go, encode.go; kubernetes-sigs/yaml: yaml.go.
 """
 
-from ironbell.codec.goyaml.errors import YamlError
-from ironbell.codec.goyaml.limits import DEFAULT_LIMITS, Limits
+from ironbell.codec.goyaml.errors import DEFAULT_LIMITS, Limits, YamlError
 from ironbell.codec.goyaml.read import load, load_all, load_with_duplicates
 from ironbell.codec.goyaml.source import Mapping, Node, Scalar, Sequence, load_source_scalars
 from ironbell.codec.goyaml.write import dump

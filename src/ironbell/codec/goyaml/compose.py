@@ -21,8 +21,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from ironbell.codec.goyaml.errors import YamlError
-from ironbell.codec.goyaml.limits import Limits
+from ironbell.codec.goyaml.errors import Limits, YamlError
 
 PLAIN = ""
 """The tag of a scalar whose meaning its text decides."""

@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ironbell.codec.goyaml.compose import PLAIN, STR, TAG_PREFIX, AnyNode, ListNode, MapNode, ScalarNode, compose
-from ironbell.codec.goyaml.errors import YamlError
+from ironbell.codec.goyaml.errors import DEFAULT_LIMITS, Limits, YamlError
 from ironbell.codec.goyaml.floats import format_float
-from ironbell.codec.goyaml.limits import DEFAULT_LIMITS, Limits
 from ironbell.codec.goyaml.resolve import is_timestamp, resolve
 
 _BINARY = TAG_PREFIX + "binary"

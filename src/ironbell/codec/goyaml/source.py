@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ironbell.codec.goyaml.compose import PLAIN, STR, TAG_PREFIX, AnyNode, ListNode, MapNode, ScalarNode, compose
-from ironbell.codec.goyaml.errors import YamlError
-from ironbell.codec.goyaml.limits import DEFAULT_LIMITS, Limits
+from ironbell.codec.goyaml.errors import DEFAULT_LIMITS, Limits, YamlError
 from ironbell.codec.goyaml.resolve import resolve
 
 

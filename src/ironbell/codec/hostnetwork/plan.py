@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 
 MODES: Final = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 BONDS: Final = "ironbell.dev/bonds"

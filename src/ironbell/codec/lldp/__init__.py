@@ -3,7 +3,15 @@
 Source: IEEE 802.1AB-2016 clauses 8 and 9, annex D (organizationally specific TLVs of 802.1).
 """
 
-from ironbell.codec.lldp.frames import ETHERTYPE, MULTICAST, payload_of, to_frame
-from ironbell.codec.lldp.neighbour import LldpError, Neighbour, decode, encode
+from ironbell.codec.lldp.neighbour import (
+    ETHERTYPE,
+    MULTICAST,
+    LldpError,
+    Neighbour,
+    decode,
+    encode,
+    payload_of,
+    to_frame,
+)
 
 __all__ = ["ETHERTYPE", "MULTICAST", "LldpError", "Neighbour", "decode", "encode", "payload_of", "to_frame"]

@@ -1,4 +1,4 @@
-"""One LLDP data unit: who is at the other end of the cable.
+"""One LLDP data unit, which names the neighbour at the other end of the cable, and its Ethernet frame.
 
 Only what helps to find a cable is kept. Text is shortened to printable characters, since any device may send it.
 
@@ -16,6 +16,24 @@ from typing import Final
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.printable import plain
+
+ETHERTYPE: Final = 0x88CC
+MULTICAST: Final = bytes.fromhex("0180c200000e")
+"""The nearest bridge: such frames are never forwarded, so who is heard is at the other end of the cable."""
+_HEADER: Final = struct.Struct("!6s6sH")
+
+
+def payload_of(frame: bytes) -> bytes | None:
+    """The data unit in an Ethernet frame; None if it is no LLDP frame."""
+    if len(frame) < _HEADER.size or _HEADER.unpack_from(frame)[2] != ETHERTYPE:
+        return None
+    return frame[_HEADER.size :]
+
+
+def to_frame(payload: bytes, *, source: bytes) -> bytes:
+    """An Ethernet frame from this MAC address (6 bytes) to the nearest bridge."""
+    return _HEADER.pack(MULTICAST, source, ETHERTYPE) + payload
+
 
 MAX_TEXT: Final = 255
 _8021: Final = bytes.fromhex("0080c2")

@@ -8,8 +8,7 @@ Source: RFC 1350, 2347, 2348, 2349, 7440.
 
 from ironbell.codec.tftp.download import Download, DownloadError
 from ironbell.codec.tftp.engine import Content, Engine, Finished, Rejected, Requested, Stray
-from ironbell.codec.tftp.errors import TftpDecodeError
-from ironbell.codec.tftp.messages import ErrorCode, Opcode, Request, decode
+from ironbell.codec.tftp.messages import ErrorCode, Opcode, Request, TftpDecodeError, decode
 from ironbell.codec.tftp.options import Agreed, Limits
 from ironbell.codec.tftp.sender import Outcome, Retransmission
 

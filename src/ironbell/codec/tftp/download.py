@@ -13,7 +13,6 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from ironbell.base.errors import IronbellError
-from ironbell.codec.tftp.errors import TftpDecodeError
 from ironbell.codec.tftp.messages import (
     Data,
     Error,
@@ -21,6 +20,7 @@ from ironbell.codec.tftp.messages import (
     Opcode,
     OptionAck,
     Request,
+    TftpDecodeError,
     ack_bytes,
     decode,
     error_bytes,

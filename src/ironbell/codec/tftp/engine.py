@@ -23,8 +23,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from ironbell.codec.tftp.errors import TftpDecodeError
-from ironbell.codec.tftp.messages import Ack, Error, ErrorCode, Opcode, Request, decode, error_bytes
+from ironbell.codec.tftp.messages import Ack, Error, ErrorCode, Opcode, Request, TftpDecodeError, decode, error_bytes
 from ironbell.codec.tftp.options import Agreed, Limits, negotiate
 from ironbell.codec.tftp.sender import Outcome, Retransmission, Sender
 from ironbell.codec.tftp.slots import MAX_TRANSFERS, Share, Slots

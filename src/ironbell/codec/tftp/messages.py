@@ -10,7 +10,13 @@ from enum import IntEnum
 
 import msgspec
 
-from ironbell.codec.tftp.errors import TftpDecodeError
+from ironbell.base.errors import IronbellError, Retry
+
+
+class TftpDecodeError(IronbellError):
+    """The bytes are no TFTP message."""
+
+    reason, retry = "MalformedTftpMessage", Retry.NEVER
 
 
 class Opcode(IntEnum):

@@ -1,6 +1,7 @@
-"""Names from a naming template such as `{{ .machineSet.name }}-{{ .random }}`.
+"""Names of objects: from a naming template such as `{{ .machineSet.name }}-{{ .random }}`, or with a generated suffix.
 
-A name longer than 63 characters is cut so that it still ends in the random part.
+A name longer than 63 characters is cut so that it still ends in the random part. A suffix looks random and is not: the
+same seed gives the same name.
 
 Source: kubernetes-sigs/cluster-api: internal/topology/names/names.go.
 """
@@ -9,14 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from hashlib import sha256
 from typing import Final
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.gotemplate import TemplateError, render
 from ironbell.codec.gotemplate.builtins import BUILTINS
-from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
+from ironbell.codec.gotemplate.errors import BRIEF_SECONDS, BRIEF_STEPS
 
+ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""No vowels and no digits that look like letters, so that no words come out."""
+SUFFIX_LENGTH: Final = 5
 MAX_NAME: Final = 63
+
+
+def suffix(*seed: str | int, length: int = SUFFIX_LENGTH) -> str:
+    """Characters that follow from the seed."""
+    number = int.from_bytes(sha256("\0".join(map(str, seed)).encode()).digest(), "big")
+    characters = []
+    for _ in range(length):
+        number, position = divmod(number, len(ALPHABET))
+        characters.append(ALPHABET[position])
+    return "".join(characters)
+
+
+def generated_name(base: str, *seed: str | int) -> str:
+    """A base (which usually ends in a dash), cut if need be, and a suffix; at most 63 characters."""
+    return base[: MAX_NAME - SUFFIX_LENGTH] + suffix(*seed)
+
+
 RANDOM_LENGTH: Final = 5
 RANDOM: Final = "{{ .random }}"
 MACHINE_SET_MACHINES: Final = "{{ .machineSet.name }}-{{ .random }}"

@@ -1,4 +1,4 @@
-"""Pause: controllers skip an object, or all objects of a cluster.
+"""Pause: controllers skip an object, or all objects of a cluster, or create no Machines for it any more.
 
 Source: kubernetes-sigs/cluster-api: util/paused/paused.go, util/annotations/helpers.go.
 """
@@ -7,8 +7,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import ANNOTATION_MANAGED_BY, ANNOTATION_PAUSED
 from ironbell.api.meta import Condition, Resource
+from ironbell.kube.finalizers import is_deleting
+
+
+def creation_stopped(cluster: Cluster) -> str:
+    """Return why no Machine is created for this Cluster any more, or "" if Machines may be created.
+
+    Workers are deleted before the control plane, which takes its time: a count of Machines in the meantime would
+    claim servers that nobody uses.
+    """
+    if not is_deleting(cluster):
+        return ""
+    return f"Cluster {'/'.join(cluster.key)} is being deleted: no Machine is created any more"
+
 
 ANNOTATION_PIVOT_PAUSED: Final = "ironbell.dev/pivot-paused"
 """On an object that a pivot has paused, and on its copy: which pivot. What was paused before does not have it."""

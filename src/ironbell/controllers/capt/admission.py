@@ -21,7 +21,7 @@ from ironbell.api.tinkerbell.workflow import BootMode
 from ironbell.base.labels import SelectorError
 from ironbell.base.quantities import amount, is_quantity
 from ironbell.codec import gotemplate
-from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
+from ironbell.codec.gotemplate.errors import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid, required, unchanged
 from ironbell.contract.selectors import PlainSelector, compiled
 from ironbell.contract.system import KindAdmission

@@ -31,7 +31,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.contract.clusters.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
+from ironbell.contract.clusters.bootstrap import BOOTSTRAP_SUCCEEDED
 from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.servers.claim import HELD
 from ironbell.contract.servers.racks import INSTALLS_PER_RACK

@@ -16,7 +16,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import ANNOTATION_REMEDIATE_MACHINE
 from ironbell.api.meta import Condition, to_builtin
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.clusters.machine_failure import is_health_checked
+from ironbell.contract.clusters.machine_causes import is_health_checked
 from ironbell.contract.conditions.legacy import WARNING, legacy_conditions, legacy_false, set_legacy
 from ironbell.controllers.capt.observed import Observed
 from ironbell.kube import patches

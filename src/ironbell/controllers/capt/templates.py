@@ -15,7 +15,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.codec import gotemplate
 from ironbell.codec.gotemplate import TemplateError
-from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
+from ironbell.codec.gotemplate.errors import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.contract.clusters.capabilities import capabilities
 from ironbell.contract.servers.boot_token import without_token
 from ironbell.contract.servers.directory import KEEP_DISKS

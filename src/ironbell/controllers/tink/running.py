@@ -23,7 +23,7 @@ import msgspec
 from ironbell.api.tinkerbell.hardware import HARDWARE, HardwareState
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.servers.directory import AGENT_TIMEOUT, ERROR
 from ironbell.contract.servers.identity import supersedes
 from ironbell.controllers.tink import status as statuses

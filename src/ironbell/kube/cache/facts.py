@@ -28,7 +28,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.kube.decision import Fact, Key, Need, Query
 from ironbell.kube.manager import metrics
-from ironbell.kube.manager.backoff import Backoff
+from ironbell.kube.manager.queue import Backoff
 from ironbell.kube.reconciler import Resolvers
 
 V = TypeVar("V")

@@ -41,7 +41,7 @@ from ironbell.kube.cache.store import Store
 from ironbell.kube.decision import Key
 from ironbell.kube.decode import UndecodableError, decode_object, object_key
 from ironbell.kube.manager import metrics
-from ironbell.kube.manager.backoff import Backoff
+from ironbell.kube.manager.queue import Backoff
 
 R = TypeVar("R", bound=Resource)
 Handler: TypeAlias = Callable[[R | None, R | None], None]

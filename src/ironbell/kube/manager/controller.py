@@ -34,8 +34,7 @@ from ironbell.kube.decision import Action, Decision, DecisionError, Effect, Emit
 from ironbell.kube.manager import metrics, tracing
 from ironbell.kube.manager.act import Executor, OutOfDate, Written, perform_within_timeout
 from ironbell.kube.manager.failures import Failure, Failures
-from ironbell.kube.manager.load import Load
-from ironbell.kube.manager.queue import CONFLICTS, ERRORS, UNAVAILABLE, Priority, QueueClosedError, WorkQueue
+from ironbell.kube.manager.queue import CONFLICTS, ERRORS, UNAVAILABLE, Load, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.manager.turn import Turn
 from ironbell.kube.reconciler import Cache, Changes, Feed, Performers, Reconciler, Resolvers
 

@@ -28,7 +28,7 @@ from ironbell.kube.decision import Decision, Key
 from ironbell.kube.manager.controller import Controller, RunningController, Surroundings
 from ironbell.kube.manager.events import EventRecorder
 from ironbell.kube.manager.leader import LeaderElection
-from ironbell.kube.manager.load import Load
+from ironbell.kube.manager.queue import Load
 from ironbell.kube.manager.tally import Tally
 from ironbell.kube.manager.turn import Turn
 

@@ -16,13 +16,44 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import Final
 
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.kube.decision import Key
 from ironbell.kube.manager import metrics
-from ironbell.kube.manager.backoff import Backoff
-from ironbell.kube.manager.load import Load
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays that double from `base_s` to `cap_s`, each shortened by up to half at random."""
+
+    base_s: float
+    cap_s: float
+
+    def delay_s(self, failures: int, randomness: Randomness) -> float:
+        """The delay after this many failures in a row, counted from one."""
+        full = min(self.cap_s, self.base_s * 2.0 ** min(max(failures - 1, 0), 62))
+        return full * (1 - randomness.fraction() / 2)
+
+
+MANY: Final = 32
+"""Keys that wait for a worker, over all controllers: fewer are one moment's work."""
+
+
+class Load:
+    """Number of keys that wait for a worker in all queues that share this."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        self.waiting = 0
+
+    @property
+    def is_high(self) -> bool:
+        """Return whether more keys wait than can be reconciled at once."""
+        return self.waiting > MANY
+
 
 ERRORS = Backoff(0.5, 300.0)
 """After a failure: something must get better first."""

@@ -1,4 +1,4 @@
-"""A Kubernetes API in memory, for tests: small, synchronous underneath, and strict about versions.
+"""A Kubernetes API in memory and a clock, for tests: small, synchronous underneath, and strict about versions.
 
 What controllers can observe of a real server is here: resourceVersions and conflicts, generation, uids, merge, JSON and
 apply patches, the status subresource, finalizers, preconditions of deletes, owner garbage collection, list in pages,
@@ -11,8 +11,10 @@ Bodies in the store are never changed in place, which makes `copy` cheap.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jsonpatch
@@ -45,6 +47,24 @@ from ironbell.base.labels import parse_selector
 from ironbell.kube import patches
 from ironbell.kube.decision import AnyKind, Fields, Key
 from ironbell.kube.testing.journal import Journal
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class LoopClock:
+    """Wall and monotonic time that pass with the loop that first asks. Metrics ask later, from anywhere."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop.time()
+
 
 _KEPT_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE, LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMENT_NAME
-from ironbell.contract.clusters.machine_failure import is_health_checked, terminal_failure
+from ironbell.contract.clusters.machine_causes import is_health_checked, terminal_failure
 from ironbell.operations.cluster.snapshot import Snapshot, object_name
 from ironbell.operations.discovered import Object
 from ironbell.operations.why.depends import CHANGES, is_settled

@@ -14,7 +14,7 @@ from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.bmc.driver import BmcProblem, remedy_of
 from ironbell.contract.causes import Weight, weight_of
-from ironbell.contract.clusters import bootstrap_failure
+from ironbell.contract.clusters import bootstrap
 from ironbell.contract.clusters.machine_causes import POWERED_ON
 from ironbell.contract.servers.boot_progress import BootStage
 from ironbell.contract.servers.claim import CLAIMED_SINCE, HELD, claim_of
@@ -221,7 +221,7 @@ def _bootstrap_failure(obj: Object, world: World) -> Finding | None:
         if reported.get("status") == "False":
             message = f"its installed system failed: {reported.get('message') or 'no reason was reported'}"
             return Finding(message, reported.get("reason", ""), since(reported), ends, remedy, Weight.NEEDS_HELP)
-    failure = annotation(obj, bootstrap_failure.ANNOTATION)
+    failure = annotation(obj, bootstrap.FAILURE_ANNOTATION)
     server = hardware_of(obj)
     event = None
     if server is not None and condition(obj, "Ready").get("reason") == "Booting":

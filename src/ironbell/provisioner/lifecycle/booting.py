@@ -14,8 +14,8 @@ from ironbell.api.capt.names import ANNOTATION_PROVISIONED
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.contract.clusters.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
-from ironbell.contract.clusters.machine_failure import BOOTSTRAP_FAILED
+from ironbell.contract.clusters.bootstrap import BOOTSTRAP_SUCCEEDED
+from ironbell.contract.clusters.machine_causes import BOOTSTRAP_FAILED
 from ironbell.kube.decision import Action, patch
 from ironbell.provisioner.health import INSTALL_FAILED
 from ironbell.provisioner.installed_system import (

@@ -23,7 +23,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339, rfc3339_micro
-from ironbell.contract.clusters.machine_failure import INSTALLATION_FAILED
+from ironbell.contract.clusters.machine_causes import INSTALLATION_FAILED
 from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.kube.decision import Effect, Key, MergePatch, create, delete, patch

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.metadata import Instance, InstanceIp
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 
 API_VERSION = "2009-04-04"
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.services.workflow import names
 from ironbell.services.workflow.changes import Change, Place

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from ironbell.codec.gotemplate import FUNCTIONS, LimitError, TemplateError, check, render
-from ironbell.codec.gotemplate.errors import CallError
-from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS, STEPS
+from ironbell.codec.gotemplate.errors import BRIEF_SECONDS, BRIEF_STEPS, STEPS, CallError
 from ironbell.codec.gotemplate.meter import LimitExceeded, charge, metered
 
 SOON_S = 5.0

@@ -23,7 +23,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.manager import metrics
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing import MemoryApi, until
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 from ironbell.workload.queries import Connection, ConnectionState
 from support.capiworld import (
     CONFIG_TEMPLATE,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironbell.api.unstructured import dynamic_kind
-from ironbell.contract.clusters.bootstrap_failure import reported_failure
+from ironbell.contract.clusters.bootstrap import reported_failure
 from ironbell.kube.testing.world import World
 from support.kubeadmworld import (
     RECONCILER,

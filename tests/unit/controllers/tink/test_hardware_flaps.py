@@ -14,7 +14,7 @@ from ironbell.kube import testing
 from ironbell.kube.client import Client
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing import MemoryApi
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 from ironbell.lab.sim.virtualtime import VirtualLoop
 
 SERVERS, SECONDS = 20, 60

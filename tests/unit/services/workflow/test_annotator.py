@@ -9,7 +9,7 @@ import looptime
 import pytest
 
 from ironbell.api.client import NotFound, Unavailable
-from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import LoopClock
 from ironbell.services.workflow.annotator import Annotator
 
 

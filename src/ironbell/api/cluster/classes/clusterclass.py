@@ -13,8 +13,8 @@ from ironbell.api.cluster.classes.references import ClassNamingSpec
 from ironbell.api.cluster.classes.variables import ClusterClassVariable, VariableSchema
 from ironbell.api.cluster.classes.workers import WorkersClass
 from ironbell.api.cluster.common import ConditionGate, TemplateMetadata, TemplateReference
-from ironbell.api.cluster.crdlabels import CORE_LABELS
 from ironbell.api.cluster.deprecated import DeprecatedConditionsStatus
+from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.crd.markers import Int64, Schema, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, Model, Resource

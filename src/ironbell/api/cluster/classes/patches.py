@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from ironbell.api.cluster.patterns import API_VERSION, KIND_NAME
+from ironbell.api.cluster.common import API_VERSION, KIND_NAME
 from ironbell.api.crd.markers import Schema, required
 from ironbell.api.meta import Model
 

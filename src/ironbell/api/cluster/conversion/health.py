@@ -8,9 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ironbell.api.conversion.durations import from_seconds, to_seconds
 from ironbell.api.conversion.paths import MISSING, Body, objects, path, put, take
-from ironbell.api.conversion.rules import Restored, Rule, Target, TemplateReference, move, seconds
+from ironbell.api.conversion.rules import (
+    Restored,
+    Rule,
+    Target,
+    TemplateReference,
+    from_seconds,
+    move,
+    seconds,
+    to_seconds,
+)
 from ironbell.api.conversion.status import Status
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ironbell.codec.cel.names import field_names
-from ironbell.codec.cel.types import declared
+from ironbell.codec.cel.types import declared, field_names
 
 Schema = Mapping[str, Any]
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ironbell.codec.gotemplate.errors import CallError
-from ironbell.codec.gotemplate.limits import TEXT_CHARS, check_chars, check_items
+from ironbell.codec.gotemplate.errors import TEXT_CHARS, CallError, check_chars, check_items
 from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.values import Opaque, Pointer, Struct, encode
 from ironbell.codec.goyaml.floats import json_float

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 import re2
 
-from ironbell.codec.gotemplate.errors import CallError
-from ironbell.codec.gotemplate.limits import check_chars, check_items
+from ironbell.codec.gotemplate.errors import CallError, check_chars, check_items
 from ironbell.codec.gotemplate.meter import charge, charge_measured
 from ironbell.codec.gotemplate.values import decode, encode
 from ironbell.codec.re2 import fault_in_go

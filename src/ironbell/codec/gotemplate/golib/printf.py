@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironbell.codec.gotemplate.errors import check_chars
 from ironbell.codec.gotemplate.golib.printing import Flags, Printer
-from ironbell.codec.gotemplate.limits import check_chars
 from ironbell.codec.gotemplate.values import is_int, is_uint, type_name
 
 _LARGEST = 1_000_000

@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.errors import TEXT_CHARS, CallError, check_chars
 from ironbell.codec.gotemplate.golib.numbers import float_text, format_verb, integer_digits
 from ironbell.codec.gotemplate.golib.quoting import can_backquote, is_print, quote, quote_rune
-from ironbell.codec.gotemplate.limits import TEXT_CHARS, check_chars
 from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.values import (
     ANY_TYPE,

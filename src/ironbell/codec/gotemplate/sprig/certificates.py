@@ -27,9 +27,8 @@ from ironbell.codec.certificates import (
     issue,
     private_pem,
 )
-from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.errors import KEY_BITS, KEY_BYTES, CallError
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.limits import KEY_BITS, KEY_BYTES
 from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.sprig.encoding import CorruptInput, decode_base64
 from ironbell.codec.gotemplate.values import Field, Struct, StructType, encode

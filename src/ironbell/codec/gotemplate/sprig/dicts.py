@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.errors import CallError, check_items
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.limits import check_items
 from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.sprig.convert import text_of
 from ironbell.codec.gotemplate.values import ANY_TYPE, TypedMap, is_empty, strings

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.errors import CallError, check_chars, check_items
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.limits import check_chars, check_items
 from ironbell.codec.gotemplate.sprig.convert import text_of, texts_of, to_int64
 from ironbell.codec.gotemplate.values import (
     ANY_TYPE,

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.errors import CallError, check_items
 from ironbell.codec.gotemplate.functions import Library, P
 from ironbell.codec.gotemplate.golib.printing import sprint_one
-from ironbell.codec.gotemplate.limits import check_items
 from ironbell.codec.gotemplate.sprig.convert import to_float64, to_int64
 from ironbell.codec.gotemplate.values import Int64, ints, wrap_int64
 

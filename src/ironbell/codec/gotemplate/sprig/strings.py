@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.errors import CallError, check_chars
 from ironbell.codec.gotemplate.functions import Library, P
 from ironbell.codec.gotemplate.golib.printing import sprint_one
 from ironbell.codec.gotemplate.golib.quoting import quote
-from ironbell.codec.gotemplate.limits import check_chars
 from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.sprig.convert import text_of
 from ironbell.codec.gotemplate.sprig.runes import SPACE

@@ -11,8 +11,8 @@ from __future__ import annotations
 import random
 import unicodedata
 
+from ironbell.codec.gotemplate.errors import check_chars
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.limits import check_chars
 from ironbell.codec.gotemplate.sprig.casewords import lower_words, pascal_case
 from ironbell.codec.gotemplate.sprig.runes import SPACE, runes, to_lower, to_title, to_upper
 from ironbell.codec.gotemplate.values import decode, encode

@@ -18,7 +18,7 @@ from ironbell.api.cluster.names import (
     TAINT_UNINITIALIZED,
 )
 from ironbell.base.labels import SelectorError
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.admission import FieldProblem, forbidden, invalid, required
 from ironbell.contract.clusters.name_templates import RANDOM, NameTemplateError, render_name
 from ironbell.contract.clusters.versions import VersionError, parse_version

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ironbell.api.cluster import CLUSTER
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid
 from ironbell.controllers.capi.admission import checks
 from ironbell.controllers.capi.admission.checks import at

@@ -19,7 +19,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.common import NodeSystemInfo
 from ironbell.api.cluster.machine import MachineNodeReference
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_INTERRUPTIBLE
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.clusters.infrastructure import InfrastructureMachine
 from ironbell.contract.conditions.legacy import ERROR, INFO, WARNING, legacy_true, legacy_unknown
 from ironbell.controllers.capi.machine.draft import Draft, replace

@@ -12,7 +12,7 @@ from typing import Final
 
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.contract.clusters.bootstrap_failure import reported_failure
+from ironbell.contract.clusters.bootstrap import reported_failure
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.names import MachineCondition, Reason
 from ironbell.controllers.capi.machine.node import Lookup, NodeState, health, readiness

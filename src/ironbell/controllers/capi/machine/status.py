@@ -14,7 +14,7 @@ from typing import Final
 from ironbell.api.cluster.names import ANNOTATION_UPDATE_IN_PROGRESS
 from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.contract.clusters.bootstrap_failure import reported_failure
+from ironbell.contract.clusters.bootstrap import reported_failure
 from ironbell.contract.clusters.external import External, State
 from ironbell.contract.conditions import Fallback, Priority, Reasons, conditions_of, mirror, summary
 from ironbell.contract.conditions.legacy import legacy_summary

@@ -26,8 +26,8 @@ from ironbell.api.cluster.names import (
     LABEL_MACHINE_TEMPLATE_HASH,
 )
 from ironbell.api.meta import to_builtin
-from ironbell.base.numbers import decimal
-from ironbell.contract.clusters.generated_names import generated_name, suffix
+from ironbell.base.quantities import decimal
+from ironbell.contract.clusters.name_templates import generated_name, suffix
 from ironbell.contract.clusters.propagation import handed_over, metadata_change
 from ironbell.contract.owners import owner_reference
 from ironbell.controllers.capi.machinedeployment.limits import ON_DELETE, Limits

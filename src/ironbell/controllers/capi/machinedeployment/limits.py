@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 
 ROLLING_UPDATE: Final = "RollingUpdate"
 ON_DELETE: Final = "OnDelete"

@@ -20,7 +20,7 @@ from ironbell.api.cluster.names import (
     LABEL_CLUSTER_NAME,
     LABEL_DEPLOYMENT_NAME,
 )
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.clusters.paused import is_paused
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner

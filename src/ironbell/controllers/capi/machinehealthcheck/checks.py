@@ -36,7 +36,7 @@ from ironbell.api.core.node import NodeCondition
 from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339
 from ironbell.codec.durations import seconds_text
-from ironbell.contract.clusters.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
+from ironbell.contract.clusters.bootstrap import BOOTSTRAP_SUCCEEDED
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.finalizers import is_deleting
 from ironbell.workload.queries import NodeView

@@ -20,10 +20,9 @@ from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_DEPLOYMENT_NAME
 from ironbell.base.labels import SelectorError
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.clusters.external import External, read_reference
-from ironbell.contract.clusters.generated_names import suffix
-from ironbell.contract.clusters.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
+from ironbell.contract.clusters.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name, suffix
 from ironbell.contract.clusters.propagation import MACHINES_CREATED
 from ironbell.contract.clusters.references import ObjectReference, Reference
 from ironbell.contract.owners import controller_of

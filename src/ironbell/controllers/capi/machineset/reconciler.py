@@ -24,9 +24,8 @@ from ironbell.api.cluster.names import (
     LABEL_DEPLOYMENT_NAME,
 )
 from ironbell.contract.clusters.controlplane import ControlPlane
-from ironbell.contract.clusters.deletion import creation_stopped
 from ironbell.contract.clusters.external import External
-from ironbell.contract.clusters.paused import is_paused
+from ironbell.contract.clusters.paused import creation_stopped, is_paused
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.controllers.capi.indexes import MACHINE_SETS_OF_CLUSTER, MACHINES_BY_OWNER, ORPHAN_MACHINES

@@ -14,7 +14,7 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import ANNOTATION_UPGRADE_CONCURRENCY, ANNOTATION_UPGRADE_STEP
 from ironbell.api.cluster.topology import MachineDeploymentTopology, MachinePoolTopology
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.owners import owner_reference
 from ironbell.controllers.capi.topology import names
 from ironbell.controllers.capi.topology.current import Current, CurrentWorker, names_of

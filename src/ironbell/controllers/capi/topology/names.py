@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.contract.clusters.generated_names import generated_name, suffix
-from ironbell.contract.clusters.name_templates import NameTemplateError, render_name
+from ironbell.contract.clusters.name_templates import NameTemplateError, generated_name, render_name, suffix
 from ironbell.contract.hashing import stable_hash
 from ironbell.controllers.capi.topology.desired.model import TopologyError
 

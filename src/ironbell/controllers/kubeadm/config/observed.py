@@ -16,7 +16,7 @@ from ironbell.api.cluster.machinepool import MACHINE_POOL
 from ironbell.api.core.configmap import CONFIG_MAP
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.unstructured import plain
-from ironbell.contract.clusters.bootstrap_failure import reported_failure
+from ironbell.contract.clusters.bootstrap import reported_failure
 from ironbell.contract.clusters.controlplane import ControlPlane
 from ironbell.contract.clusters.external import read_reference
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS

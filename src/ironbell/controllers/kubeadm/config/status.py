@@ -20,7 +20,7 @@ from ironbell.api.bootstrap.kubeadmconfig import (
     KubeadmConfigV1Beta1DeprecatedStatus,
 )
 from ironbell.api.meta import Condition
-from ironbell.contract.clusters import bootstrap_failure
+from ironbell.contract.clusters import bootstrap
 from ironbell.contract.clusters.paused import paused_condition
 from ironbell.contract.conditions import Reasons, summary
 from ironbell.contract.conditions.draft import ConditionsDraft
@@ -61,7 +61,7 @@ class Reason(StrEnum):
 READY: Final = "Ready"
 DATA_SECRET: Final = "DataSecretAvailable"  # noqa: S105 - a name
 CERTIFICATES: Final = "CertificatesAvailable"
-BOOTSTRAP: Final = bootstrap_failure.CONDITION
+BOOTSTRAP: Final = bootstrap.BOOTSTRAP_SUCCEEDED
 AVAILABLE, NOT_AVAILABLE = "Available", "NotAvailable"
 BOOTSTRAP_FAILED: Final = "BootstrapFailed"
 _READY_REASONS: Final = Reasons("NotReady", "ReadyUnknown", "Ready")

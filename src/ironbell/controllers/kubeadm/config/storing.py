@@ -15,7 +15,7 @@ from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.meta import to_builtin
 from ironbell.base.errors import IronbellError
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.clusters.secrets import FORMAT, VALUE, cluster_secret, encoded
 from ironbell.contract.clusters.versions import VersionError, parse_version
 from ironbell.contract.owners import controller_of, is_controlled_by, owner_reference

@@ -15,8 +15,8 @@ from datetime import datetime
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.cluster.names import ANNOTATION_REMEDIATION_IN_PROGRESS
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE
-from ironbell.contract.clusters.deletion import creation_stopped
 from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.paused import creation_stopped
 from ironbell.controllers.kubeadm.controlplane.conditions.assess import Assessed, with_findings
 from ironbell.controllers.kubeadm.controlplane.conditions.etcdhealth import title
 from ironbell.controllers.kubeadm.controlplane.conditions.marks import WARNING, Finding, LegacyMark, Mark

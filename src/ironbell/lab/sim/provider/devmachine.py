@@ -19,7 +19,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE, LABEL_CLUSTER_NAME, LABEL_CONTROL_PLANE
 from ironbell.api.meta import Condition
-from ironbell.contract.clusters.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
+from ironbell.contract.clusters.bootstrap import BOOTSTRAP_SUCCEEDED
 from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.kube import finalizers, patches
 from ironbell.kube.conditions import set_condition

@@ -18,7 +18,7 @@ import msgspec
 from aiohttp import web
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.services.workflow import names
 from ironbell.services.workflow.index import WorkflowIndex
 from ironbell.services.workflow.logs.record import Record, Source

@@ -13,7 +13,7 @@ from ironbell.api.cluster.names import (
     ANNOTATION_AUTOSCALER_MIN_SIZE,
     ANNOTATION_UPGRADE_CONCURRENCY,
 )
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.admission import FieldProblem, invalid
 from ironbell.contract.clusters.versions import find_version
 from ironbell.controllers.capi.admission import checks

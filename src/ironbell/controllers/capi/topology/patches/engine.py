@@ -20,7 +20,7 @@ from ironbell.api.cluster.names import (
     LABEL_TOPOLOGY_POOL_NAME,
 )
 from ironbell.api.cluster.topology import ClusterVariable
-from ironbell.codec.gotemplate.limits import STEPS
+from ironbell.codec.gotemplate.errors import STEPS
 from ironbell.codec.gotemplate.meter import metered
 from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, TopologyError, Worker
 from ironbell.controllers.capi.topology.patches.inline import patched

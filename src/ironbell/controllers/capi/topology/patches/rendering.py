@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from ironbell.codec.gotemplate import TemplateError, check, render
 from ironbell.codec.gotemplate.builtins import BUILTINS
-from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.errors import BRIEF_SECONDS, BRIEF_STEPS, CallError
 from ironbell.codec.gotemplate.golib.gojson import floats
-from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.codec.gotemplate.sprig import SPRIG
 from ironbell.codec.goyaml import YamlError, load
 from ironbell.controllers.capi.topology.desired.model import TopologyError

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ironbell.contract.clusters.bootstrap_failure import SENTINEL
+from ironbell.contract.clusters.bootstrap import SENTINEL
 from ironbell.controllers.kubeadm.config.ignition.convert import IgnitionError
 from ironbell.controllers.kubeadm.config.rendering.userdata import Part, Role, UserData, WriteFile, repeated
 from ironbell.kube.decision import Fields

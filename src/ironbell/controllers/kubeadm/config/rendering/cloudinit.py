@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ironbell.codec.gotemplate.golib.quoting import quote
-from ironbell.contract.clusters.bootstrap_failure import SENTINEL
+from ironbell.contract.clusters.bootstrap import SENTINEL
 from ironbell.controllers.kubeadm.config.rendering.userdata import Part, Role, UserData, WriteFile, repeated
 
 INIT_PATH: Final = "/run/kubeadm/kubeadm.yaml"

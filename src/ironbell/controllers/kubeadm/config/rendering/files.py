@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import gotemplate, goyaml
 from ironbell.codec.gotemplate.builtins import BUILTINS
-from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
+from ironbell.codec.gotemplate.errors import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.codec.gotemplate.meter import metered
 from ironbell.contract import pki
 from ironbell.contract.clusters.versions import parse_version

@@ -21,10 +21,9 @@ from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE,
 from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
 from ironbell.api.unstructured import Unstructured
-from ironbell.base.numbers import decimal
+from ironbell.base.quantities import decimal
 from ironbell.contract.clusters.external import External, State, read_reference
-from ironbell.contract.clusters.generated_names import suffix
-from ironbell.contract.clusters.name_templates import render_name
+from ironbell.contract.clusters.name_templates import render_name, suffix
 from ironbell.contract.clusters.propagation import MACHINES_CREATED, handed_over
 from ironbell.contract.clusters.references import ObjectReference
 from ironbell.contract.owners import owner_reference
