@@ -101,7 +101,7 @@ def test_refuses_a_wrong_address_with_nak(options: dict[int, bytes], fields: dic
 
 def test_a_nak_through_a_relay_asks_the_relay_to_broadcast() -> None:
     message = request(MessageType.REQUEST, {50: OTHER.packed}, giaddr=IPv4Address("10.9.0.1"))
-    assert served(message, known()).wants_broadcast
+    assert served(message, known()).needs_broadcast
 
 
 def test_a_request_for_another_server_is_left_alone() -> None:
