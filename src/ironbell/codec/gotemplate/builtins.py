@@ -118,8 +118,8 @@ def _as_text(values: tuple[Any, ...]) -> str:
     """Return the only string, or all operands as Print formats them, with pointers followed; empty without a value."""
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
-    reference_fields = (dereference(value) for value in values)
-    return sprint(tuple("<no value>" if value is None else value for value in reference_fields))
+    operands = (dereference(value) for value in values)
+    return sprint(tuple("<no value>" if value is None else value for value in operands))
 
 
 _HTML = {"\0": "\ufffd", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;"}

@@ -84,8 +84,8 @@ class _Parser:
         raise SyntaxFault(problem, self._last.line)
 
     def _unexpected(self, token: Token, context: str) -> NoReturn:
-        reference_fields = "EOF" if token.kind is T.EOF else f'"{token.text[:20]}"'
-        raise SyntaxFault(f"unexpected {reference_fields} in {context}", token.line)
+        shown = "EOF" if token.kind is T.EOF else f'"{token.text[:20]}"'
+        raise SyntaxFault(f"unexpected {shown} in {context}", token.line)
 
     def _expect(self, kind: T, context: str) -> Token:
         token = self._next_word()

@@ -200,10 +200,10 @@ class Printer:
             data = data[: flags.precision]
         prefix = f"0{verb}" if flags.sharp else ""
         if flags.space:
-            reference_fields = " ".join(prefix + format(byte, f"02{verb}") for byte in data)
+            encoded = " ".join(prefix + format(byte, f"02{verb}") for byte in data)
         else:
-            reference_fields = (prefix if data else "") + (data.hex() if verb == "x" else data.hex().upper())
-        return self.pad(reference_fields)
+            encoded = (prefix if data else "") + (data.hex() if verb == "x" else data.hex().upper())
+        return self.pad(encoded)
 
     def _integer(self, value: int, verb: str) -> str:
         if verb == "c":
