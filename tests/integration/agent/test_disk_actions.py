@@ -129,7 +129,7 @@ class TestWriteFile:
             ({"MODE": "9"}, "MODE"),
             ({"UID": "root"}, "UID"),
             ({"DEST_PATH": "relative"}, "DEST_PATH"),
-            ({"FS_TYPE": "xfs"}, "holds no xfs file system"),
+            ({"FS_TYPE": "xfs"}, "has no xfs file system"),
             ({"FS_TYPE": "nofs"}, "cannot mount nofs"),
         ],
     )
@@ -311,7 +311,7 @@ class TestCexec:
 class TestKexec:
     def test_says_what_is_missing_on_the_disk(self, ext4, run_action):
         result = run_action("kexec", BLOCK_DEVICE=ext4, FS_TYPE="ext4")
-        assert "no boot/grub/grub.cfg" in result.failure
+        assert "boot/grub/grub.cfg does not exist" in result.failure
         result = run_action("kexec", BLOCK_DEVICE=ext4, FS_TYPE="ext4", KERNEL_PATH="/vmlinuz")
         assert "there is no /vmlinuz" in result.failure
 
@@ -404,7 +404,7 @@ class TestRootio:
         bad = {"filesystems": [{"mount": {"device": disk, "format": "zfs"}}]}
         result = run_action("rootio", "format", **self.metadata(tmp_path, disk, **bad))
         assert result.status == 1
-        assert "none of ext2" in result.failure
+        assert "not one of ext2" in result.failure
         too_large = [{"device": disk, "partitions": [{"label": "X", "size": 1 << 30}]}]
         result = run_action("rootio", "partition", **self.metadata(tmp_path, disk, disks=too_large))
         assert result.status == 1

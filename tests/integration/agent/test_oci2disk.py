@@ -203,7 +203,7 @@ def test_content_that_is_not_its_digest_does_not_boot(shelf, run_here, file_disk
     assert disk.read_bytes()[:MIB] == bytes(MIB), "the first blocks are written last"
     shelf.manifests[found] += b" "
     before = disk.read_bytes()
-    assert "not what its digest" in write(shelf, run_here, disk, f"@{found}").failure
+    assert "does not match its digest" in write(shelf, run_here, disk, f"@{found}").failure
     assert disk.read_bytes() == before
 
 
@@ -216,7 +216,7 @@ def test_what_is_no_disk_image_is_refused_before_anything_is_written(shelf, run_
     shelf.manifests["v1"] = json.dumps({"layers": [{"digest": digest(IMAGE), "size": 1}] * 2}).encode()
     assert "has 2 layers" in write(shelf, run_here, disk).failure
     shelf.manifests["v1"] = b"<html>"
-    assert "no manifest" in write(shelf, run_here, disk).failure
+    assert "did not return a manifest" in write(shelf, run_here, disk).failure
     assert disk.read_bytes() == before
 
 

@@ -172,7 +172,7 @@ def test_a_truncated_image_leaves_no_partition_table(web, run_here, file_disk, t
 @pytest.mark.parametrize(
     ("environment", "said"),
     [({"FORMAT": "vmdk"}, "FORMAT is 'vmdk'"), ({"EXTRA_ARGS": "-l snapshot"}, "EXTRA_ARGS has -l"),
-     ({"IMG_CHECKSUM": "sha256:" + "0" * 64}, "give IMG_RAW_CHECKSUM")],
+     ({"IMG_CHECKSUM": "sha256:" + "0" * 64}, "set IMG_RAW_CHECKSUM")],
 )  # fmt: skip
 def test_what_cannot_be_held_is_refused(web, run_here, file_disk, tmp_path, environment, said):
     web.body = convert(tmp_path)

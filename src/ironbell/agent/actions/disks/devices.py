@@ -138,7 +138,7 @@ def _wait_for(name: str, wait_s: float) -> Path:
         with contextlib.suppress(OSError):
             return Path(name).resolve(strict=True)
         if time.monotonic() >= deadline:
-            raise ActionError(f"{name} does not exist; {_present_disks()}")
+            raise ActionError(f"there is no {name}; {_present_disks()}")
         time.sleep(_WAIT_STEP_S)
 
 
