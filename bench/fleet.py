@@ -59,7 +59,7 @@ from clusters import (
 
 from support.embeddedcluster import EmbeddedCluster
 from support.fleetclusters import cluster
-from support.realcluster import free_ports
+from support.ports import free_ports
 
 GOAL_CLUSTERS_S, GOAL_WORKERS_S = 300.0, 180.0
 GOAL_IDLE_CORES, GOAL_IDLE_MIB = 0.2, 1024.0

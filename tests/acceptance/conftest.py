@@ -11,7 +11,7 @@ from support.embeddedcluster import EmbeddedCluster
 from support.fleetclusters import cluster
 from support.kubeapi import eventually
 from support.kubectl import NoKubectl, find_kubectl
-from support.realcluster import free_ports
+from support.ports import free_ports
 from support.seedstory import Story, live
 from support.seedwire import WITHIN_S, Wire
 from support.skips import missing_program

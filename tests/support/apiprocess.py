@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+from support.ports import free_port
 
 SCRIPT = Path(__file__).parents[1] / "chaos" / "api_process.py"
 PATIENCE_S = 60
@@ -78,9 +79,7 @@ class ApiProcess:
 @asynccontextmanager
 async def api_process(folder: Path, log: Path) -> AsyncIterator[ApiProcess]:
     """A process that serves a folder at a free port; what it logs goes to a file."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with log.open("w") as file:
         process = await asyncio.create_subprocess_exec(
             sys.executable, str(SCRIPT), str(folder), str(port),

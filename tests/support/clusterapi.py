@@ -24,8 +24,8 @@ import yaml
 from ironbell.apiserver.access.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.kubeapi import APPLY, KubeApi, eventually
+from support.ports import free_ports
 from support.programs import CLUSTER_API, build_program, cluster_api_sources
-from support.realcluster import free_ports
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 20

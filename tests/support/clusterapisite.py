@@ -17,7 +17,7 @@ from types import MappingProxyType
 from ironbell.app.systems import SYSTEMS, converted_in
 from support.components import OnCluster, Process, ironbell
 from support.kubeapi import eventually
-from support.realcluster import free_ports
+from support.ports import free_ports
 
 CONVERTED = converted_in(SYSTEMS)
 

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import signal
-import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import connect, eventually
 from support.lifelive import OpenRig
 from support.lifewalk import VERSIONS
+from support.ports import free_ports
 from support.realcluster import RealCluster
 from support.servedimages import served_image
 
@@ -35,21 +35,8 @@ _PROCESSES: Final = {"wire": ("boot", "workflow")}
 _SITE: Final = "127.0.0.1"
 _READY_S: Final = 60.0
 _LOOK_S: Final = 1.0
-_PORTS: Final = range(20_000, 30_000)
 _LEASE: Final = ("--lease-duration=15s", "--renew-deadline=12s", "--retry-period=1s")
 """For a machine that is busy, and whose leaders are killed."""
-
-
-def _ports() -> tuple[int, int]:
-    """Two free ports that the kernel hands to nobody: they stay free while their owner is stopped."""
-    found: list[int] = []
-    for port in random.sample(_PORTS, len(_PORTS)):
-        with contextlib.suppress(OSError), socket.create_server((_SITE, port)):
-            found.append(port)
-        if len(found) == 2:
-            break
-    http, grpc = found
-    return http, grpc
 
 
 @dataclass
@@ -105,7 +92,7 @@ class EmbeddedRig:
 @contextmanager
 def embedded(folder: Path, servers: int) -> Iterator[EmbeddedRig]:
     """`ironbell up`, ready."""
-    http, grpc = _ports()
+    http, grpc = free_ports(2)
     ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", "0")
     site = EmbeddedCluster(folder / "site", ("--simulate", str(servers), *ports))
     try:
@@ -170,7 +157,7 @@ class RealRig:
 def real(folder: Path, servers: int) -> Iterator[RealRig]:
     """A kube-apiserver of its own, our components, and the servers."""
     cluster = RealCluster(folder / "kubernetes")
-    http, grpc = _ports()
+    http, grpc = free_ports(2)
     url, machines, images = f"http://{_SITE}:{http}", folder / "simulation", folder / "images"
     images.mkdir(parents=True)
     for version in VERSIONS:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import ssl
 import subprocess
 import time
@@ -26,6 +25,7 @@ from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_
 from ironbell.apiserver.access.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.gobuild import CannotBuild
+from support.ports import free_ports
 from support.programs import build_program
 from support.skips import missing_program
 
@@ -197,15 +197,6 @@ class RealCluster:
 
     def _end_of_log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-1500:]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [sock.getsockname()[1] for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports
 
 
 @pytest.fixture(scope="session")

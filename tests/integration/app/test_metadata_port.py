@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -21,12 +20,7 @@ from ironbell.app.wire.sockets import open_sockets
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+from support.ports import free_port
 
 
 async def asked(client: ClientSession, url: str) -> tuple[int, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.ports import free_port
 from support.readme import ROOT, blocks
 
 READY_S = 60.0
@@ -25,12 +25,6 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {"HOME": str(tmp_path), "PATH": path}
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @pytest.fixture
 def second_terminal(environment: dict[str, str], tmp_path: Path) -> Iterator[list[str]]:
     """What is pasted into the second terminal while the first runs what is pasted there."""
@@ -38,7 +32,7 @@ def second_terminal(environment: dict[str, str], tmp_path: Path) -> Iterator[lis
     number = next(number for number, block in enumerate(found) if any("--simulate" in line for line in block))
     first = [line for line in found[number] if not line.startswith("make ")]
     assert first[-1].startswith("ironbell up ")
-    first[-1] = f"exec {first[-1]} --http-port {_free_port()} --grpc-port 0"
+    first[-1] = f"exec {first[-1]} --http-port {free_port()} --grpc-port 0"
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
             ["bash", "-c", "\n".join(first)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=log, text=True

@@ -16,29 +16,17 @@ from pathlib import Path
 import pytest
 
 from support.nowhere import KUBECONFIG
+from support.ports import free_ports
 from support.site import is_alive, poll
 
 WITHIN_S = 60.0
-
-
-def two_ports() -> int:
-    """A free port whose successor is free as well."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
 
 
 class Run:
     """One `ironbell run`."""
 
     def __init__(self, folder: Path, *words: str) -> None:
-        self.log, self.health = folder / "log", two_ports()
+        self.log, (self.health, _) = folder / "log", free_ports(2)
         (folder / "kubeconfig").write_text(KUBECONFIG)
         self._command = [sys.executable, "-m", "ironbell", "run", *words]
         self._command += ["--kubeconfig", str(folder / "kubeconfig"), "--data-dir", str(folder / "wire")]
@@ -107,8 +95,8 @@ def test_who_is_killed_is_started_again_and_the_other_goes_on(run: Run, victim: 
 def test_when_the_supervisor_is_killed_its_processes_end_and_another_one_can_take_their_ports(
     tmp_path: Path,
 ) -> None:
-    port = two_ports()
-    ports = ("--http-port", str(port), "--grpc-port", str(port + 1), "--tftp-port", "0")
+    port, other = free_ports(2)
+    ports = ("--http-port", str(port), "--grpc-port", str(other), "--tftp-port", "0")
     run = Run(tmp_path, "wire")
     run.start(*ports)
     run.wait()

@@ -16,12 +16,12 @@ from ironbell.app.processes.privileges import named_account
 from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig, over_socket
 from ironbell.kube.transport.http import HttpApi
+from support.ports import free_ports
 from support.site import BOOT, CORE, WORKFLOWS, Site, poll
 
 pytestmark = pytest.mark.root
 
 NOBODY = 65534
-PORTS = ("--simulate", "1", "--http-port", "17480", "--grpc-port", "17481")
 PLANTED = ("artefacts", "ipxe", "logs", "token", "workflow-token", ".token.partial", "logs.sock", "evil")
 Entry = tuple[str, int, int, int, int, str]
 
@@ -127,8 +127,10 @@ def started(site: Site) -> int:
 
 
 def site_of(folder: Path, served: Path) -> Site:
-    options = (*PORTS, "--artefacts", f"files={served}", "--ipxe-dir", str(served))
-    return Site(folder, *options, http="127.0.0.1:17480", workflow_port=17482)
+    http, grpc, health = free_ports(3)
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", str(health))
+    options = ("--simulate", "1", *ports, "--artefacts", f"files={served}", "--ipxe-dir", str(served))
+    return Site(folder, *options, http=f"127.0.0.1:{http}", workflow_port=health)
 
 
 async def tries_to_restart_a_workflow(site: Site, token: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 import yaml
 
 from support.kubeapi import KubeApi, connect, eventually
+from support.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 LIST = "ironbell/app/systems.py"
@@ -125,9 +125,7 @@ def test_the_embedded_api_serves_it(source: Path, tmp_path: Path) -> None:
 
 
 def test_it_can_be_left_out_and_run_by_a_process_of_its_own(source: Path, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     manifests = documents(ironbell(source, "install", "--print", "--components", "toy"))
     with site(source, tmp_path / "data", "--without", "toy") as api:
         assert api.get(TOYS).status == 404

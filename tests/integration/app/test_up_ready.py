@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.ports import free_port
 from support.site import UP
 from support.skips import require_program, require_root
 
@@ -63,9 +64,7 @@ def test_a_taken_port_is_an_error_that_names_who_has_it(
 
 
 def test_servers_and_machines_are_served_on_ready(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind((ADDRESS, 0))
-        port = free.getsockname()[1]
+    port = free_port(ADDRESS)
     options = ("--data-dir", str(tmp_path / "a"), "--simulate", "2", "--http-port", str(port), "--grpc-port", "0")
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen([*UP, *options], stdout=subprocess.PIPE, stderr=log, text=True)

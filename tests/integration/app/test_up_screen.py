@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support.ports import free_port
 from support.terminal import OnTerminal
 
 Start = Callable[..., OnTerminal]
@@ -34,12 +35,6 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     yield started
     for one in running:
         one.close()
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def simulating() -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from support.components import NAMESPACE, OnCluster, Process, ironbell
 from support.kubeapi import Answer, eventually
+from support.ports import free_port
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ironbell-validate"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/ironbell-webhook-tls"
@@ -24,8 +24,7 @@ MAC = "02:00:00:00:77:01"
 @pytest.fixture(scope="module")
 def webhooks(on_cluster: OnCluster) -> Iterator[Process]:
     """A replica that serves them; the API server is told to ask it at its address instead of through a Service."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     made = on_cluster.run("tink-controller", "--webhook-address", f"127.0.0.1:{port}", "--webhook-host", "127.0.0.1")
     said = ironbell("install", "--kubeconfig", on_cluster.admin, "--output", "json")
     assert {found["result"] for found in json.loads(said)["objects"]} == {"unchanged"}, "an upgrade takes nothing away"

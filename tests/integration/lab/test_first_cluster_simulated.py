@@ -16,8 +16,8 @@ import pytest
 
 from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import eventually
+from support.ports import free_ports
 from support.readme import ROOT, blocks
-from support.realcluster import free_ports
 from support.servedimages import served_image
 
 PAGE = ROOT / "docs" / "guide" / "first-cluster.md"

@@ -19,7 +19,7 @@ from support.embeddedcluster import EmbeddedCluster
 from support.fleetclusters import VERSION, cluster
 from support.kubeapi import eventually
 from support.kubectl import NoKubectl, find_kubectl
-from support.realcluster import free_ports
+from support.ports import free_ports
 from support.skips import missing_program
 
 SERVERS = 4

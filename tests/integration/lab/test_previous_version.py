@@ -16,7 +16,7 @@ import pytest
 
 from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import eventually
-from support.realcluster import free_ports
+from support.ports import free_ports
 from support.skips import missing_program
 from support.upgradechurn import Churn
 from support.upgraderecord import CLUSTERS, HARDWARE, MACHINES, WORKFLOWS, Recorder

@@ -27,7 +27,7 @@ from ironbell.operations.discovered import Discovered
 from support.embeddedcluster import EmbeddedCluster
 from support.fleetclusters import cluster
 from support.kubeapi import eventually
-from support.realcluster import free_ports
+from support.ports import free_ports
 
 SERVERS = 10
 PORT = 16443

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from ironbell.workload.etcd_client import EtcdClient
 from ironbell.workload.etcd_forward import ForwardedEtcd
 from ironbell.workload.kubeconfigs import HttpLink
 from support.gobuild import CannotBuild
+from support.ports import free_port
 from support.programs import build_program
 from support.skips import missing_program
 
@@ -76,11 +76,6 @@ class Members:
         for process in self._processes.values():
             process.kill()
             process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

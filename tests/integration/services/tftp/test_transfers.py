@@ -17,6 +17,7 @@ from ironbell.codec.tftp import Content, Download, Limits
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.tftp import TftpServer, TftpSettings, open_tftp_socket
 from ironbell.services.tftp.server import Fetch
+from support.ports import free_port
 from support.skips import require_program
 
 FILES: dict[str, bytes] = {
@@ -225,9 +226,7 @@ async def test_our_download_understands_a_foreign_server(tmp_path: Path) -> None
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:3]:
         parent.chmod(0o755)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = await asyncio.create_subprocess_exec(
         "in.tftpd", "-L", "--user", "root", "-a", f"127.0.0.1:{port}", "-s", str(tmp_path)
     )
