@@ -44,7 +44,7 @@ lint: setup ## ruff, mypy --strict, import-linter, words
 	$(BIN)/lint-imports
 	$(BIN)/python tools/words.py --clean
 
-test: setup packages lint ## Everything that every change must pass (REQUIRE=all: with nothing skipped, as in CI)
+test: setup packages lint ## Everything that every change must pass, in two processes (REQUIRE=all: with nothing skipped, as in CI)
 	tools/test.sh
 
 check: setup ## Lint, types and pure tests, after each edit: less than three minutes

@@ -26,6 +26,8 @@ pytest_plugins = [
     "support.pythonclients",
     "support.realcluster",
     "support.components",
+    "support.lanes",
+    "support.progress",
     "support.skips",
 ]
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Run the tests in the order in which they are cheapest to fail. With --soak: the long ones, in full.
+# Run the tests, by two processes side by side, in the order in which they are cheapest to fail (tests/support/lanes.py
+# says which ones are not run beside others). With --soak: the long ones, in full, one after the other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pytest=.venv/bin/pytest
@@ -9,4 +10,4 @@ if [ "${1:-}" = --soak ]; then
 fi
 # the order of sets, too, is the same in each run
 export PYTHONHASHSEED=0
-exec "$pytest" -m "not soak and not kubeadm" --durations=15 tests/unit tests/compat tests/conformance tests/clients tests/integration tests/acceptance tests/chaos tests/fuzz tests/e2e
+exec "$pytest" --numprocesses 2 --max-worker-restart 0 -m "not soak and not kubeadm" --durations=15 tests/unit tests/compat tests/fuzz tests/conformance tests/e2e tests/chaos tests/clients tests/integration tests/acceptance

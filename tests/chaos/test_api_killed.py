@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -82,7 +83,7 @@ async def listed(api: HttpApi, where: Collection) -> dict[str, Known]:
 
 @pytest.mark.parametrize("runs", [RUNS, pytest.param(SOAK_RUNS, marks=pytest.mark.soak)])
 async def test_kill_at_any_moment(
-    tmp_path: Path, runs: int, dice: random.Random, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, runs: int, dice: random.Random, print_figures: Callable[[str], None]
 ) -> None:
     started, ledger = time.monotonic(), Ledger()
     async with api_process(tmp_path, tmp_path / "log") as process, contextlib.AsyncExitStack() as stack:
@@ -114,12 +115,11 @@ async def test_kill_at_any_moment(
     assert finding.problems == ()
     assert finding.locked == 0
     assert ledger.acknowledged > 10 * runs, "there was no load"
-    with capsys.disabled():
-        print(
-            f"\n{runs} kills in {time.monotonic() - started:.0f} s: {ledger.acknowledged} writes acknowledged and "
-            f"present, {ledger.unanswered} without an answer, {sum(f.resumed for _, f in followers)} watches resumed, "
-            f"revision {finding.facts.revision}"
-        )
+    print_figures(
+        f"{runs} kills in {time.monotonic() - started:.0f} s: {ledger.acknowledged} writes acknowledged and "
+        f"present, {ledger.unanswered} without an answer, {sum(f.resumed for _, f in followers)} watches resumed, "
+        f"revision {finding.facts.revision}"
+    )
 
 
 async def load(sessions: list[HttpApi], ledger: Ledger, process: ApiProcess, dice: random.Random) -> None:

@@ -13,7 +13,7 @@ import contextlib
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -156,48 +156,47 @@ async def at_work(folder: Path, tmp_path: Path, dice: random.Random) -> AsyncIte
                     task.cancel()
 
 
-async def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str, started: float) -> Finding:
+async def checked(tmp_path: Path, print_figures: Callable[[str], None], what: str, started: float) -> Finding:
     ended = time.monotonic()
     finding = await check(tmp_path / "history.jsonl")
     assert finding.violations == [], tmp_path / "history.jsonl"
-    with capsys.disabled():
-        print(f"\n{what} in {ended - started:.0f} s: {finding}; checked in {time.monotonic() - ended:.1f} s")
+    print_figures(f"{what} in {ended - started:.0f} s: {finding}; checked in {time.monotonic() - ended:.1f} s")
     return finding
 
 
-async def test_killed_at_any_moment(tmp_path: Path, dice: random.Random, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_killed_at_any_moment(tmp_path: Path, dice: random.Random, print_figures: Callable[[str], None]) -> None:
     started = time.monotonic()
     folder = tmp_path / "data"
     folder.mkdir()
     async with at_work(folder, tmp_path, dice) as (trouble, _):
         await trouble.killed(KILLS)
-    await checked(tmp_path, capsys, f"{trouble.kills} kills", started)
+    await checked(tmp_path, print_figures, f"{trouble.kills} kills", started)
 
 
 @pytest.mark.root
 @needs_root
-async def test_full_disk(tmp_path: Path, disk: Path, dice: random.Random, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_full_disk(tmp_path: Path, disk: Path, dice: random.Random, print_figures: Callable[[str], None]) -> None:
     started = time.monotonic()
     async with at_work(disk, tmp_path, dice) as (trouble, world):
         await trouble.fill_up(disk, rounds=2)
         await trouble.killed(1)
-    await checked(tmp_path, capsys, f"a full disk ({world.counts.not_stored} writes refused)", started)
+    await checked(tmp_path, print_figures, f"a full disk ({world.counts.not_stored} writes refused)", started)
 
 
 @pytest.mark.root
 @needs_root
-async def test_slow_disk(tmp_path: Path, disk: Path, dice: random.Random, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_slow_disk(tmp_path: Path, disk: Path, dice: random.Random, print_figures: Callable[[str], None]) -> None:
     started = time.monotonic()
     with slow_disk(disk, writes_per_second=WRITES_PER_SECOND) as slow:
         async with at_work(disk, tmp_path, dice) as (trouble, _):
             await trouble.slow_down(slow, answers=300)
-    await checked(tmp_path, capsys, f"a disk of {WRITES_PER_SECOND} writes a second", started)
+    await checked(tmp_path, print_figures, f"a disk of {WRITES_PER_SECOND} writes a second", started)
 
 
 @pytest.mark.root
 @needs_root
 @pytest.mark.soak
-async def test_all_of_it(tmp_path: Path, disk: Path, dice: random.Random, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_all_of_it(tmp_path: Path, disk: Path, dice: random.Random, print_figures: Callable[[str], None]) -> None:
     """One history of all."""
     started = time.monotonic()
     with slow_disk(disk, writes_per_second=WRITES_PER_SECOND) as slow:
@@ -207,5 +206,5 @@ async def test_all_of_it(tmp_path: Path, disk: Path, dice: random.Random, capsys
                 await trouble.slow_down(slow, answers=300)
                 await trouble.fill_up(disk, rounds=4)
     what = f"{trouble.kills} kills, full disks ({world.counts.not_stored} writes refused) and slow ones"
-    finding = await checked(tmp_path, capsys, what, started)
+    finding = await checked(tmp_path, print_figures, what, started)
     assert finding.happened > 0

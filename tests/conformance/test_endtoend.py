@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ def test_sample(api: KubeApi, specs: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("node")
-def test_all(api: KubeApi, specs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all(api: KubeApi, specs: list[str], tmp_path: Path, print_figures: Callable[[str], None]) -> None:
     listed = listed_for(LISTED, api.name)
     due = [spec for spec in specs if spec not in listed]
     outcomes = run_specs(
@@ -123,8 +123,7 @@ def test_all(api: KubeApi, specs: list[str], tmp_path: Path, capsys: pytest.Capt
         limit_s=FAILS_WITHIN_S,
         at_once=WAITING_AT_ONCE,
     )
-    with capsys.disabled():
-        print(f"\n{_counted(api.name, outcomes, in_vain, listed)}")
+    print_figures(_counted(api.name, outcomes, in_vain, listed))
     assert not [str(outcome) for outcome in outcomes if not outcome.passed]
     assert not [outcome.spec for outcome in in_vain if outcome.passed], "listed in endtoend.yaml, and passes"
 

@@ -7,6 +7,7 @@ thirty longer ones, also with a kube-apiserver.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -40,12 +41,11 @@ def _kubectl() -> None:
 
 @pytest.mark.parametrize("seed", SHORT_SEEDS)
 def test_a_short_walk_ends_as_asked(
-    seed: int, tmp_path: Path, walked: dict[int, Walked], capsys: pytest.CaptureFixture[str]
+    seed: int, tmp_path: Path, walked: dict[int, Walked], print_figures: Callable[[str], None]
 ) -> None:
     done = walk(seed, tmp_path / "site", RIGS["embedded"], steps=SHORT_STEPS, pace=SHORT)
     walked[seed] = done
-    with capsys.disabled():
-        print(f"\n{done}")
+    print_figures(str(done))
     assert not done.failure, done.failure
     assert done.took_s < SLOWER * SHORT_S
 
@@ -59,12 +59,11 @@ def test_short_walks_do_everything(walked: dict[int, Walked], tmp_path: Path) ->
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", SOAK_SEEDS)
 @pytest.mark.parametrize("form", sorted(RIGS))
-def test_a_walk_ends_as_asked(form: str, seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_walk_ends_as_asked(form: str, seed: int, tmp_path: Path, print_figures: Callable[[str], None]) -> None:
     try:
         done = walk(seed, tmp_path / "site", RIGS[form], pace=LONG)
     except CannotBuild as error:
         missing_program(f"real Kubernetes: {error}")
-    with capsys.disabled():
-        print(f"\n{form}: {done}")
+    print_figures(f"{form}: {done}")
     assert not done.failure, done.failure
     shutil.rmtree(tmp_path, ignore_errors=True)  # sixty of them would be kept

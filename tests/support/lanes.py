@@ -1,0 +1,111 @@
+"""Which tests `make test` runs in one of its two processes, one after the other, and which ones it runs alone.
+
+What is shared by two pytest processes on one machine is either disjoint (folders, ports, namespaces, addresses: each
+has its own) or belongs to a group here. Any other module is run by the process that is free first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
+    from xdist.workermanage import WorkerController
+
+
+@dataclass(frozen=True)
+class Group:
+    """Modules that are never run beside each other."""
+
+    name: str
+    reason: str
+    paths: tuple[str, ...]
+    """Modules, and folders, which end with a slash."""
+
+
+ALONE: Final = "alone"
+GROUPS: Final = (
+    Group(
+        "labs",
+        "A lab removes what labs left whose processes have ended, and some of these tests kill theirs. QEMU emulates "
+        "processors, and kubelets start whole control planes: two at a time would take both cores from all others.",
+        (
+            "tests/e2e/",
+            "tests/chaos/test_bmc_faults.py",
+            "tests/integration/lab/test_lab_process.py",
+            "tests/integration/lab/test_namespace_machine.py",
+        ),
+    ),
+    Group(
+        "clusters",
+        "One real control plane serves all of them: another one would cost its start, and a tenth of a core until the "
+        "end of the run.",
+        (
+            "tests/conformance/",
+            "tests/clients/",
+            "tests/integration/cluster/",
+            "tests/integration/lives/test_class.py",
+            "tests/integration/lives/test_machines_by_hand.py",
+            "tests/integration/lives/test_versions.py",
+            "tests/integration/lives/test_without_class.py",
+        ),
+    ),
+    Group(
+        ALONE,
+        "They measure how soon others are answered while somebody misbehaves. They are run at the end, when the other "
+        "process has ended.",
+        (
+            "tests/integration/agent/test_grpc_floods.py",
+            "tests/integration/app/test_heavy_templates.py",
+            "tests/integration/faults/test_floods.py",
+            "tests/integration/kubectl/test_site_access.py",
+            "tests/integration/services/tftp/test_attacks.py",
+        ),
+    ),
+)
+
+
+def group_of(nodeid: str) -> str:
+    """The name of a test's group; of its module where it is in none."""
+    path = nodeid.partition("::")[0]
+    for group in GROUPS:
+        if any(path == one or (one.endswith("/") and path.startswith(one)) for one in group.paths):
+            return group.name
+    return path
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where processes share a run, what is run alone comes last."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: group_of(item.nodeid) == ALONE)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """What gives each process its next group of tests, in the order of the command line."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Lanes(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+        def _assign_work_unit(self, node: WorkerController) -> None:
+            others = [other for other in self.nodes if other is not node]
+            if next(iter(self.workqueue)) != ALONE or not others:
+                super()._assign_work_unit(node)
+            elif not all(other.shutting_down for other in others):
+                node.shutdown()
+
+        def remove_node(self, node: WorkerController) -> str | None:
+            crashed = super().remove_node(node)
+            for other in self.nodes:  # what is run alone may have waited for this process to end
+                if other in self.registered_collections:
+                    self._reschedule(other)
+            return crashed
+
+    config.option.loadscopereorder = False
+    return Lanes(config, log)
