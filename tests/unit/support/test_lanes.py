@@ -68,9 +68,6 @@ def test_groups_are_kept_apart_and_the_run_is_told_as_it_goes(tmp_path: Path) ->
     assert status == 0, out
     assert len(recorded) == 6
     assert len({process for name, process, *_ in recorded if name == "lab"}) == 1
-    ends = [float(end) for name, _, _, end in recorded if name != "alone"]
-    begins = [float(begin) for name, _, begin, _ in recorded if name == "alone"]
-    assert min(begins) > max(ends)
     lines = out.splitlines()
     assert "7 of 7" in lines
     assert any("100%  tests/integration/faults/test_floods.py: 2 passed in " in line for line in lines), out
@@ -78,10 +75,12 @@ def test_groups_are_kept_apart_and_the_run_is_told_as_it_goes(tmp_path: Path) ->
     assert ["3", "no-such-program"] in [line.split() for line in lines]
 
 
-def test_what_is_run_alone_is_run_where_there_is_nothing_else(tmp_path: Path) -> None:
-    (name,) = [name for name in MODULES if group_of(name) == ALONE]
-    status, out, recorded = run(tmp_path, {name: MODULES[name]})
-    assert (status, len(recorded)) == (0, 2), out
+def test_what_is_run_alone_waits_until_the_other_process_has_ended(tmp_path: Path) -> None:
+    names = [name for name in MODULES if group_of(name) == ALONE or "slow" in name]
+    status, out, recorded = run(tmp_path, {name: MODULES[name] for name in names})
+    assert status == 0, out
+    assert [name for name, *_ in recorded] == ["slow", "alone", "alone"]
+    assert min(float(begin) for _, _, begin, _ in recorded[1:]) > float(recorded[0][3])
 
 
 def test_a_failure_is_printed_at_once_and_in_full_at_the_end(tmp_path: Path) -> None:
