@@ -62,7 +62,6 @@ GROUPS: Final = (
             "tests/integration/app/test_heavy_templates.py",
             "tests/integration/faults/test_floods.py",
             "tests/integration/kubectl/test_site_access.py",
-            "tests/integration/services/tftp/test_attacks.py",
         ),
     ),
 )

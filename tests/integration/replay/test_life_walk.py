@@ -10,7 +10,7 @@ from support.fleetseeds import HASH_SEED
 from support.lifeoracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, troubles
 from support.lifereplay import walks
 
-SEEDS = range(30)
+SEEDS, SOAK_SEEDS = range(10), range(10, 100)
 NEW, OLD = "v1.34.3", "v1.34.2"
 ASKED = {"red": Asked(control_planes=1, workers=1, version=NEW)}
 LACKING = "InfrastructureReady: no hardware available: all 2 Hardware are claimed"
@@ -27,9 +27,10 @@ MADE_MACHINE, MADE_NODE = SeenMachine("pink-0", "pink", True, NEW), SeenNode("pi
 BESIDE = replace(FULL, machines=(HEAD, WORKER, WAITS, MADE_MACHINE), nodes=(HEAD_NODE, NODE, MADE_NODE))
 
 
-def test_walks_end_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seeds", [SEEDS, pytest.param(SOAK_SEEDS, marks=pytest.mark.soak)], ids=["few", "many"])
+def test_walks_end_as_asked(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", HASH_SEED)
-    failures = walks(SEEDS)
+    failures = walks(seeds)
     assert not failures, "\n\n".join(failures)
 
 
