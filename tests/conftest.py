@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -32,6 +33,10 @@ pytest_plugins = [
 ]
 
 LONG = ("soak", "kubeadm")
+
+# A shell lets what it runs in the background ignore Ctrl-C; so would the processes that tests interrupt, for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
