@@ -46,7 +46,12 @@ GROUPS: Final = (
         (
             "tests/conformance/",
             "tests/clients/",
-            "tests/integration/cluster/",
+            "tests/integration/cluster/test_address_pools.py",
+            "tests/integration/cluster/test_cluster_api.py",
+            "tests/integration/cluster/test_install.py",
+            "tests/integration/cluster/test_installation.py",
+            "tests/integration/cluster/test_pivot.py",
+            "tests/integration/cluster/test_webhooks.py",
             "tests/integration/lives/test_class.py",
             "tests/integration/lives/test_machines_by_hand.py",
             "tests/integration/lives/test_versions.py",
@@ -55,11 +60,13 @@ GROUPS: Final = (
     ),
     Group(
         ALONE,
-        "They measure how soon others are answered while somebody misbehaves. They are run at the end, when the other "
-        "process has ended.",
+        "They measure what must happen within a second or a few, most of them while somebody misbehaves. They are run "
+        "at the end, when the other process has ended.",
         (
+            "tests/chaos/test_logs.py",
             "tests/integration/agent/test_grpc_floods.py",
             "tests/integration/app/test_heavy_templates.py",
+            "tests/integration/cluster/test_replicas.py",
             "tests/integration/faults/test_floods.py",
             "tests/integration/kubectl/test_site_access.py",
         ),
