@@ -108,7 +108,7 @@ async def test_a_process_that_does_not_answer_in_time_is_killed_and_replaced(
     with pytest.raises(RenderError) as caught:
         await pool.workflow(template(LONG, "heavy"), hardware(), name="w", variables=VARIABLES)
     assert caught.value.message == (
-        "Template heavy/t exceeds a limit of rendering: rendering took more than 0.5 s and was ended: make the "
+        "Template heavy/t exceeds a limit of rendering: rendering took more than 0.5 s and was cancelled: make the "
         "template simpler, or compute keys, passwords and the like beforehand"
     )
     monkeypatch.undo()

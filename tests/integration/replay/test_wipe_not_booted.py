@@ -58,7 +58,7 @@ def test_it_is_booted_anew_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
             assert HELD not in hardware.metadata.annotations
             assert not server.state.disks
             events = [one.message for one in await site.all(EVENT) if one.reason == "WipeRetried"]
-            assert any("has not asked for the first action within 1800 s" in one for one in events), events
+            assert any("has not requested the first action within 1800 s" in one for one in events), events
 
     monkeypatch.setattr(MemoryLink, "get", get)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

@@ -16,7 +16,7 @@ async def settled() -> None:
 
 
 def taken(turns: Turns, *namespaces: str) -> list[asyncio.Task[None]]:
-    return [asyncio.create_task(turns.take(namespace)) for namespace in namespaces]
+    return [asyncio.create_task(turns.acquire(namespace)) for namespace in namespaces]
 
 
 async def cancelled(tasks: list[asyncio.Task[None]]) -> None:
@@ -30,11 +30,11 @@ async def test_one_process_is_left_for_another_namespace() -> None:
     own = taken(turns, *["a"] * 5)
     await settled()
     assert [task.done() for task in own] == [True, False, False, False, False]
-    await asyncio.wait_for(turns.take("b"), 1)
-    turns.give_back("b", 0.01)
+    await asyncio.wait_for(turns.acquire("b"), 1)
+    turns.release("b", 0.01)
     await settled()
     assert sum(task.done() for task in own) == 1
-    turns.give_back("a", 0.01)
+    turns.release("a", 0.01)
     await settled()
     assert sum(task.done() for task in own) == 2
     await cancelled(own)
@@ -42,17 +42,17 @@ async def test_one_process_is_left_for_another_namespace() -> None:
 
 async def test_who_had_no_turn_for_longest_is_next() -> None:
     turns = Turns(1, ManualClock())
-    await turns.take("a")
+    await turns.acquire("a")
     order: list[str] = []
 
-    async def take(namespace: str) -> None:
-        await turns.take(namespace)
+    async def acquire(namespace: str) -> None:
+        await turns.acquire(namespace)
         order.append(namespace)
 
-    waiting = [asyncio.create_task(take(namespace)) for namespace in "aabc"]
+    waiting = [asyncio.create_task(acquire(namespace)) for namespace in "aabc"]
     await settled()
     for holder in ("a", "b", "c", "a"):
-        turns.give_back(holder, 0.01)
+        turns.release(holder, 0.01)
         await settled()
     assert order == ["b", "c", "a", "a"]
     await asyncio.gather(*waiting)
@@ -62,12 +62,12 @@ async def test_slow_namespaces_together_leave_one_process_free() -> None:
     clock = ManualClock()
     turns = Turns(2, clock)
     for namespace in ("a", "b"):
-        await turns.take(namespace)
-        turns.give_back(namespace, 5.0)
+        await turns.acquire(namespace)
+        turns.release(namespace, 5.0)
     slow = taken(turns, "a", "b")
     await settled()
     assert [task.done() for task in slow] == [True, False]
-    await asyncio.wait_for(turns.take("c"), 1)
+    await asyncio.wait_for(turns.acquire("c"), 1)
     await cancelled(slow)
 
 
@@ -76,15 +76,15 @@ async def test_a_slow_namespace_keeps_few_waiting_and_the_others_are_told_to_com
     turns = Turns(2, clock)
     asked = taken(turns, *["a"] * 16)
     await settled()
-    turns.note("a", 1.0)  # the first has taken so long already
+    turns.record("a", 1.0)  # the first has taken so long already
     await settled()
     refused = [task for task in asked if task.done() and task.exception() is not None]
     assert len(refused) == 14
-    with pytest.raises(RenderingBusyError, match="templates of namespace a take long to render, and others go first"):
-        await turns.take("a")
-    turns.give_back("a", 1.0)
+    with pytest.raises(RenderingBusyError, match="namespace a take long to render, and others have"):
+        await turns.acquire("a")
+    turns.release("a", 1.0)
     await settled()
-    turns.give_back("a", 1.0)
+    turns.release("a", 1.0)
     clock.advance(REMEMBERED_S + 1)
     again = taken(turns, *["a"] * 16)
     await settled()
@@ -94,15 +94,15 @@ async def test_a_slow_namespace_keeps_few_waiting_and_the_others_are_told_to_com
 
 async def test_who_is_cancelled_keeps_no_turn() -> None:
     turns = Turns(1, ManualClock())
-    await turns.take("a")
+    await turns.acquire("a")
     waiting = taken(turns, "b", "c")
     await settled()
     waiting[0].cancel()
-    turns.give_back("a", 0.01)
+    turns.release("a", 0.01)
     await settled()
     assert waiting[1].done()
     third = taken(turns, "d")
-    turns.give_back("c", 0.01)
+    turns.release("c", 0.01)
     third[0].cancel()  # in the very moment in which it gets it
     await settled()
-    await asyncio.wait_for(turns.take("e"), 1)
+    await asyncio.wait_for(turns.acquire("e"), 1)

@@ -1,8 +1,8 @@
-"""The bmc Jobs of a Workflow: what they do, made once, followed to their end.
+"""The bmc Jobs of a Workflow: their actions, their creation, and their progress.
 
-A Job's name follows from the Workflow's, and its owner reference says whose it is. A Job of that name that another
-Workflow left behind is deleted first; ours is created once, recorded by its uid, and never created again: one that
-disappears before it completed ends the Workflow, since the machine may be in any state.
+A Job's name follows from the Workflow's name, and its owner reference names the Workflow. A Job of that name that
+another Workflow has left is deleted first. The Workflow's own Job is created once, recorded by its uid, and never
+created again: if it is deleted before it has completed, the Workflow fails, since the server may be in any state.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/{pre,post,job}.go.
 """
@@ -53,7 +53,7 @@ class Plan:
 
 
 class Stage(Enum):
-    """How far a Job is."""
+    """The progress of a Job."""
 
     STALE = "stale"
     TO_CREATE = "to create"
@@ -66,7 +66,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a Job is, with a sentence where there is something to tell."""
+    """The progress of a Job, with a message if there is something to report."""
 
     stage: Stage
     message: str = ""
@@ -81,7 +81,7 @@ class UnusableBootOptionsError(Exception):
 
 
 def before_first_action(workflow: Workflow, hardware: Hardware) -> Plan | None:
-    """The Job that brings the machine into the in-memory OS; None where there is none.
+    """The Job that boots the server into the in-memory OS, or None.
 
     Raises:
         UnusableBootOptionsError: a field is missing or wrong.
@@ -96,7 +96,7 @@ def before_first_action(workflow: Workflow, hardware: Hardware) -> Plan | None:
             field = "spec.bootOptions.isoURL"
             raise UnusableBootOptionsError(
                 Reason.INVALID_BOOT_OPTIONS,
-                f"{field} is empty; boot mode {options.boot_mode} needs the image's address",
+                f"{field} is empty; boot mode {options.boot_mode} needs the address of an image",
             )
         insert = (_media(""), _media(options.iso_url), _boot_once(BootDeviceName.CDROM, hardware))
         return Plan(ISO_MOUNT_JOB + name, (_power(PowerAction.OFF), *insert, _ON))
@@ -105,12 +105,12 @@ def before_first_action(workflow: Workflow, hardware: Hardware) -> Plan | None:
         return Plan(CUSTOMBOOT_JOB + name, tuple(actions), templated=True) if actions else None
     raise UnusableBootOptionsError(
         Reason.INVALID_BOOT_OPTIONS,
-        f"spec.bootOptions.bootMode {options.boot_mode!r} is unknown; use {', '.join(BootMode)}",
+        f"spec.bootOptions.bootMode {options.boot_mode!r} is not valid; use {', '.join(BootMode)}",
     )
 
 
 def after_last_action(workflow: Workflow) -> Plan | None:
-    """The Job that cleans up after success; None where there is none."""
+    """The Job that cleans up after success, or None."""
     options, name = workflow.spec.boot_options, workflow.metadata.name
     if options.boot_mode in ISO_MODES:
         return Plan(ISO_EJECT_JOB + name, (_media(""),))
@@ -121,30 +121,30 @@ def after_last_action(workflow: Workflow) -> Plan | None:
 
 
 def after_failure(workflow: Workflow) -> Plan | None:
-    """The Job that ejects an image which a Workflow that failed had inserted; None where there is none."""
+    """The Job that ejects the image that a failed Workflow has inserted, or None."""
     inserted = ISO_MOUNT_JOB + workflow.metadata.name in workflow.status.boot_options.jobs
     return after_last_action(workflow) if inserted and workflow.spec.boot_options.boot_mode in ISO_MODES else None
 
 
 def progress(observed: Observed, plan: Plan) -> Progress:
-    """How far a Job is."""
+    """The progress of a planned Job."""
     job = observed.jobs.get(plan.name)
     entry = observed.workflow.status.boot_options.jobs.get(plan.name, BootJobStatus())
     if entry.complete:
         return Progress(Stage.COMPLETE)
     if entry.uid:
         if job is None or job.metadata.uid != entry.uid:
-            return Progress(Stage.FAILED, f"job {plan.name} was deleted before it completed")
+            return Progress(Stage.FAILED, f"Job {plan.name} was deleted before it completed.")
         return running(job)
     if job is None:
         return Progress(Stage.TO_CREATE)
     if not _is_owned(job, observed.workflow):
-        return Progress(Stage.STALE, f"job {plan.name} of an earlier workflow is being deleted")
+        return Progress(Stage.STALE, f"Job {plan.name} of an earlier Workflow is being deleted.")
     return Progress(Stage.TO_RECORD)
 
 
 def discard(job: Job) -> Action | None:
-    """Delete a Job of an earlier Workflow, with its Tasks; None if that is under way."""
+    """Delete a Job of an earlier Workflow with its Tasks; None if it is being deleted."""
     return None if is_deleting(job) else delete(JOB, job)
 
 
@@ -166,37 +166,37 @@ def machine_of(hardware: Hardware) -> str:
     if hardware.spec.bmc_ref is None or not hardware.spec.bmc_ref.name:
         raise UnusableBootOptionsError(
             Reason.NO_BMC,
-            f'hardware "{hardware.metadata.name}" does not have a BMC: name its bmc Machine in spec.bmcRef,'
-            " or leave spec.bootOptions.bootMode of the workflow empty",
+            f'hardware "{hardware.metadata.name}" does not have a BMC: set spec.bmcRef to its bmc Machine,'
+            " or leave spec.bootOptions.bootMode of the Workflow empty",
         )
     return hardware.spec.bmc_ref.name
 
 
 def recorded(status: WorkflowStatus, plan: Plan, job: Job, now: datetime) -> WorkflowStatus:
-    """The status that knows the Job by its uid: from here on it is never created again."""
+    """The status that records the uid of the Job, which is never created again."""
     entry = BootJobStatus(uid=job.metadata.uid, existing_job_deleted=True)
     condition = WorkflowConditionType.BOOT_JOB_SETUP_COMPLETE
-    return statuses.noted(_with_job(status, plan.name, entry), condition, True, "job created", now=now)
+    return statuses.with_upstream(_with_job(status, plan.name, entry), condition, True, "job created", now=now)
 
 
 def completed(status: WorkflowStatus, plan: Plan, now: datetime) -> WorkflowStatus:
-    """The status in which the Job has completed."""
+    """The status after the Job has completed."""
     entry = msgspec.structs.replace(status.boot_options.jobs[plan.name], complete=True)
     condition = WorkflowConditionType.BOOT_JOB_COMPLETE
-    return statuses.noted(_with_job(status, plan.name, entry), condition, True, "job completed", now=now)
+    return statuses.with_upstream(_with_job(status, plan.name, entry), condition, True, "job completed", now=now)
 
 
 def running(job: Job) -> Progress:
-    """How far a Job of ours is."""
+    """The progress of an existing Job of the Workflow."""
     conditions = {c.type: c for c in job.status.conditions}
     failed, done = conditions.get(JobConditionType.FAILED), conditions.get(JobConditionType.COMPLETED)
     if failed is not None and failed.status == "True":
-        return Progress(Stage.FAILED, f"job {job.metadata.name} failed: {failed.message or 'no reason given'}")
+        return Progress(Stage.FAILED, f"Job {job.metadata.name} failed: {failed.message or 'no reason given'}")
     if done is not None and done.status == "True":
         return Progress(Stage.TO_COMPLETE)
-    at_work = conditions.get(JobConditionType.RUNNING)
-    detail = f": {at_work.message}" if at_work is not None and at_work.message else ""
-    return Progress(Stage.RUNNING, f"job {job.metadata.name} is not completed{detail}")
+    current = conditions.get(JobConditionType.RUNNING)
+    blocked = f": {current.message}" if current is not None and current.message else "."
+    return Progress(Stage.RUNNING, f"Waiting for Job {job.metadata.name}{blocked}")
 
 
 def _with_job(status: WorkflowStatus, name: str, entry: BootJobStatus) -> WorkflowStatus:

@@ -1,4 +1,4 @@
-"""The controllers of Workflows, Templates and Hardware, and what each may do with the API."""
+"""The controllers of Workflows, Templates and Hardware, and their permissions."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def create_controllers(runtime: Runtime) -> list[Controller]:
 
 
 def controllers(renderer: Renderer, parse: template.Parse, api_of: Callable[[str], Api | None]) -> list[Controller]:
-    """The controllers.
+    """Create the controllers.
 
     Args:
         renderer: the template engine.
-        parse: raises `IronbellError` for a text that is no template.
+        parse: raises `IronbellError` for a text that is not a valid template.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
     """
     return [

@@ -1,7 +1,7 @@
-"""After the last action: POST, the terminal states, and Workflows that are deleted on the way.
+"""Handlers of Workflows after their last action: POST, the terminal states, and deletion.
 
-However a Workflow ends, what it changed is taken back: the permission to netboot, and the ISO image in the BMC's
-drive. Then it is entered in its Hardware's history. A terminal Workflow never changes its state again.
+When a Workflow completes, fails or is deleted, its changes are undone: the permission to netboot, and the ISO image in
+the BMC's drive. Then it is entered in its Hardware's history. A terminal Workflow never changes its state again.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/post.go.
 """
@@ -24,16 +24,16 @@ from ironbell.kube.finalizers import has_finalizer
 
 
 def post(observed: Observed, now: datetime) -> Decision:
-    """Forbid netboot, eject or run the post actions, then end with success; at once where nothing is waited for."""
+    """Forbid netboot, eject the image or run the post actions, then complete; at once if there is no Job."""
     workflow, plan = observed.workflow, bootjob.after_last_action(observed.workflow)
     if plan is None:
         change = netboot.forbid(observed, workflow.status, now) if netboot.must_forbid(workflow) else None
         status = _successful(workflow.status if change is None else change.status, now)
-        before = () if change is None else change.actions
-        return do(*before, statuses.written(workflow, status), statuses.announced(workflow, status))
-    found = statuses.condition(workflow.status, CONDITION_SUCCEEDED)
-    if found is None or found.reason not in (Reason.FINISHING, Reason.BOOT_JOB_RUNNING):
-        message = "all actions succeeded; the boot options are being undone"
+        actions = () if change is None else change.actions
+        return do(*actions, statuses.written(workflow, status), statuses.announced(workflow, status))
+    current = statuses.condition(workflow.status, CONDITION_SUCCEEDED)
+    if current is None or current.reason not in (Reason.FINISHING, Reason.BOOT_JOB_RUNNING):
+        message = "All actions succeeded. Undoing the boot options."
         return statuses.changed(workflow, statuses.waits(workflow.status, Reason.FINISHING, message, now=now))
     if netboot.must_forbid(workflow):
         change = netboot.forbid(observed, workflow.status, now)
@@ -43,14 +43,14 @@ def post(observed: Observed, now: datetime) -> Decision:
         return statuses.changed(workflow, _successful(workflow.status, now))
     problem = step.message if step.stage is Stage.FAILED else _impossible(observed, step.stage)
     if problem:
-        status = statuses.noted(workflow.status, WorkflowConditionType.BOOT_JOB_FAILED, True, problem, now=now)
+        status = statuses.with_upstream(workflow.status, WorkflowConditionType.BOOT_JOB_FAILED, True, problem, now=now)
         reason = Reason.BOOT_JOB_FAILED
-        return statuses.changed(workflow, statuses.ended(status, WorkflowState.FAILED, reason, problem, now=now))
+        return statuses.changed(workflow, statuses.terminated(status, WorkflowState.FAILED, reason, problem, now=now))
     return carry_on(observed, observed.hardware, plan, now)
 
 
 def terminal(observed: Observed, now: datetime) -> Decision:
-    """Say how it ended, take back what is left to take back, and enter it in the history."""
+    """Report the outcome, undo the remaining changes, and enter the Workflow in the history."""
     workflow = observed.workflow
     status = _explained(workflow.status, now)
     actions: list[Action | None] = []
@@ -71,10 +71,12 @@ def terminal(observed: Observed, now: datetime) -> Decision:
 
 
 def deleting(observed: Observed, now: datetime) -> Decision:
-    """Take back the permission to netboot before the Workflow is gone. Its Jobs go with it, as its dependents."""
+    """Withdraw the permission to netboot before the Workflow is removed. Its Jobs are deleted as its dependents."""
     workflow = observed.workflow
     if not has_finalizer(workflow, FINALIZER_CLEANUP):
-        return wait("Deleting", "waits for the finalizers of others") if workflow.metadata.finalizers else DONE
+        return (
+            wait("Deleting", "Waiting for finalizers of other controllers.") if workflow.metadata.finalizers else DONE
+        )
     change = netboot.forbid(observed, workflow.status, now)
     end = workflow.metadata.deletion_timestamp or ""
     entry = history.entry(workflow) if is_terminal(workflow) else history.aborted(workflow, end)
@@ -82,16 +84,16 @@ def deleting(observed: Observed, now: datetime) -> Decision:
 
 
 def is_terminal(workflow: Workflow) -> bool:
-    """Whether the Workflow has ended."""
+    """Return whether the Workflow is in a terminal state."""
     return workflow.status.state in states.TERMINAL
 
 
 def _successful(status: WorkflowStatus, now: datetime) -> WorkflowStatus:
-    return statuses.ended(status, WorkflowState.SUCCESS, Reason.COMPLETE, "all actions succeeded", now=now)
+    return statuses.terminated(status, WorkflowState.SUCCESS, Reason.COMPLETE, "all actions succeeded", now=now)
 
 
 def _impossible(observed: Observed, stage: Stage) -> str:
-    """Why a Job that is to be created cannot be."""
+    """The reason why a planned Job cannot be created; empty if it can."""
     if stage is not Stage.TO_CREATE:
         return ""
     if observed.hardware is None:
@@ -104,9 +106,9 @@ def _impossible(observed: Observed, stage: Stage) -> str:
 
 
 def _explained(status: WorkflowStatus, now: datetime) -> WorkflowStatus:
-    """The status whose condition has the outcome, also where the workflow service ended the Workflow."""
-    found = statuses.condition(status, CONDITION_SUCCEEDED)
-    if found is not None and found.status != "Unknown":
+    """The status whose condition has the outcome, also if the workflow service set the terminal state."""
+    current = statuses.condition(status, CONDITION_SUCCEEDED)
+    if current is not None and current.status != "Unknown":
         return status
     if status.state == WorkflowState.SUCCESS:
         value, reason, message = "True", Reason.COMPLETE, "all actions succeeded"
@@ -117,16 +119,16 @@ def _explained(status: WorkflowStatus, now: datetime) -> WorkflowStatus:
 
 def _failure(status: WorkflowStatus) -> tuple[Reason, str]:
     reason = Reason.ACTION_TIMEOUT if status.state == WorkflowState.TIMEOUT else Reason.ACTION_FAILED
-    found = history.failing_action(status)
-    if found is None:
-        return reason, "the agent ended the workflow without saying which action failed"
-    task, action = found
-    said = action.message or "its agent gave no reason; see the action's log"
-    return reason, f"action {action.name} of task {task.name}: {said}"
+    failing = history.failing_action(status)
+    if failing is None:
+        return reason, "The agent ended the Workflow without naming the action that failed. See the agent's log."
+    task, action = failing
+    description = action.message or "its agent reported no reason; see the action's log"
+    return reason, f"Action {action.name} of task {task.name}: {description}"
 
 
 def _ejection(observed: Observed, now: datetime) -> Decision | None:
-    """The next step of ejecting an image after a failure; None when there is nothing to do or no way to do it."""
+    """The next step of ejecting an image after a failure; None if nothing can be done."""
     workflow = observed.workflow
     plan = bootjob.after_failure(workflow) if workflow.status.state != WorkflowState.SUCCESS else None
     if plan is None:
@@ -135,7 +137,7 @@ def _ejection(observed: Observed, now: datetime) -> Decision | None:
     problem = step.message if step.stage is Stage.FAILED else _impossible(observed, step.stage)
     if problem:
         condition = WorkflowConditionType.BOOT_JOB_FAILED
-        status = statuses.noted(workflow.status, condition, True, f"image not ejected: {problem}", now=now)
+        status = statuses.with_upstream(workflow.status, condition, True, f"image not ejected: {problem}", now=now)
         return do(statuses.written(workflow, status))
     if step.stage is Stage.COMPLETE:
         return None

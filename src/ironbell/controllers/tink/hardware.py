@@ -1,8 +1,8 @@
-"""The controller of Hardware: finds what would keep a machine from being served, and reports that on it. It also keeps
-the server's phase and power, which tables show, and the finalizer that keeps a held server from being deleted.
+"""The controller of Hardware: finds problems that keep a server from being served, and reports them. It also keeps the
+server's phase and power, which tables show, and the finalizer that keeps a held server from being deleted.
 
-Two Hardware with one MAC, IP, agent id or instance id are served by nobody (contract.servers.directory), and those with
-one machine UUID or disk serial get no action; addresses that do not parse are never handed out. Each Hardware is
+No service serves two Hardware with the same MAC, IP, agent id or instance id (contract.servers.directory); two with the
+same machine UUID or disk serial get no action; addresses that do not parse are never handed out. Each Hardware is
 compared only with those that share a value with it, by index.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go (states that upstream never sets).
@@ -43,24 +43,24 @@ from ironbell.provisioner.server_phase import server_phase, server_power
 
 MESSAGE_LIMIT: Final = 1024
 BMC_DELAY_S: Final = 10.0
-"""Least time between two looks at a Hardware because of its BMC: power that is cycled, and BMCs that come and go, are
-not written each time."""
+"""Minimum interval between reconciliations of a Hardware because of its BMC: not every power cycle and not every outage
+of a BMC is written."""
 
 
 def claims(hardware: Hardware) -> list[str]:
-    """Everything by which the machine is found, as index values."""
-    found: list[str] = []
+    """Everything that identifies the server, as index values."""
+    values: list[str] = []
     for interface in hardware.spec.interfaces:
         if interface.dhcp is not None:
-            found.append(f"mac/{normal_mac(interface.dhcp.mac)}")
-            found.append(f"ip/{normal_ip(interface.dhcp.ip.address) if interface.dhcp.ip else ''}")
+            values.append(f"mac/{normal_mac(interface.dhcp.mac)}")
+            values.append(f"ip/{normal_ip(interface.dhcp.ip.address) if interface.dhcp.ip else ''}")
     instance = hardware.spec.metadata.instance if hardware.spec.metadata else None
-    found += [f"bmc/{value}" for value in bmc_keys(hardware)]
+    values += [f"bmc/{value}" for value in bmc_keys(hardware)]
     annotations = hardware.metadata.annotations
-    found += [f"uuid/{normal_uuid(value)}" for value in annotations.get(MACHINE_UUID, "").split(",")]
-    found += [f"serial/{value}" for value in named_serials(hardware)]
-    found += [f"agent/{hardware.spec.agent_id}", f"instance/{instance.id if instance else ''}"]
-    return sorted({claim for claim in found if not claim.endswith("/")})
+    values += [f"uuid/{normal_uuid(value)}" for value in annotations.get(MACHINE_UUID, "").split(",")]
+    values += [f"serial/{value}" for value in named_serials(hardware)]
+    values += [f"agent/{hardware.spec.agent_id}", f"instance/{instance.id if instance else ''}"]
+    return sorted({value for value in values if not value.endswith("/")})
 
 
 BY_CLAIM: Final = Index(HARDWARE, "tink-claim", claims)
@@ -78,14 +78,14 @@ def _behind(bmc: BmcMachine, cache: Cache) -> Iterable[Key]:
     return [hardware.key for hardware in cache.indexed(BY_BMC, "/".join(bmc.key))]
 
 
-def _shown(bmc: BmcMachine | None) -> tuple[bool, str]:
-    """What tables show of a BMC, which is written with each query."""
+def _displayed(bmc: BmcMachine | None) -> tuple[bool, str]:
+    """The part of a BMC that tables show; the BMC is written with each query."""
     return bmc is not None and is_silent(bmc), server_power(bmc)
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareObserved:
-    """A Hardware, its BMC, and what it claims together with others."""
+    """A Hardware, its BMC, and its conflicts with other Hardware."""
 
     hardware: Hardware
     conflicts: tuple[str, ...] = ()
@@ -100,7 +100,9 @@ class HardwareReconciler:
         HARDWARE,
         watches=(
             Watch(HARDWARE, neighbours),
-            Watch(BMC_MACHINE, _behind, changed(_shown, absent=_shown(None)), delay_s=BMC_DELAY_S, reporting=True),
+            Watch(
+                BMC_MACHINE, _behind, changed(_displayed, absent=_displayed(None)), delay_s=BMC_DELAY_S, reporting=True
+            ),
         ),
         indexes=(BY_CLAIM, BY_BMC),
     )
@@ -116,12 +118,12 @@ class HardwareReconciler:
         directory = HardwareDirectory()
         directory.upsert(hardware)
         for other in neighbours(hardware, cache):
-            found = cache.get(HARDWARE, *other)
-            if found is not None:
-                directory.upsert(found)
+            neighbour = cache.get(HARDWARE, *other)
+            if neighbour is not None:
+                directory.upsert(neighbour)
         conflicts = [conflict.message for conflict in directory.conflicts_of(hardware)]
         if sharers := sharers_of_bmc(cache, hardware):
-            conflicts.append(f"spec.bmcRef names the BMC of {', '.join(sharers)}, too; no workflow switches it")
+            conflicts.append(f"spec.bmcRef names a BMC that {', '.join(sharers)} names as well; no Workflow uses it")
         return HardwareObserved(hardware, tuple(conflicts), bmc)
 
     def decide(self, observed: HardwareObserved, now: datetime) -> Decision:
@@ -129,7 +131,7 @@ class HardwareReconciler:
         if is_deleting(hardware):
             return _deleting(observed)
         if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
-            return DONE  # its copy counts, and whoever moves it is about to delete it
+            return DONE  # its copy is in use, and the move is about to delete this object
         problem = shortened("; ".join([*observed.conflicts, *problems(hardware)]), MESSAGE_LIMIT)
         state = HardwareState.ERROR if problem else HardwareState.READY
         known = hardware.metadata.annotations.get(ERROR, "")
@@ -143,7 +145,7 @@ class HardwareReconciler:
 
 
 def _deleting(observed: HardwareObserved) -> Decision:
-    """Report what the deletion waits for; take off the finalizer of a hold that was removed."""
+    """Report what the deletion waits for, and remove the finalizer of a hold that was removed."""
     hardware = observed.hardware
     waits_for = deletion_waits_for(hardware)
     write = _written(observed, {DELETION_WAITS_FOR: waits_for})
@@ -155,14 +157,14 @@ def _deleting(observed: HardwareObserved) -> Decision:
     return wait(reason, message, write, emit(HARDWARE, hardware, reason=reason, message=message) if is_news else None)
 
 
-def _written(observed: HardwareObserved, wanted: Mapping[str, str]) -> Action | None:
-    """The one write that makes annotations (empty is unset), phase, power and the finalizer of a hold what they must
-    be; None if they are."""
+def _written(observed: HardwareObserved, desired: Mapping[str, str]) -> Action | None:
+    """The write that sets the desired annotations (empty is unset), phase, power and the finalizer of a hold; None if
+    they are current."""
     hardware, bmc = observed.hardware, observed.bmc
     current = hardware.metadata.annotations
     if ANNOTATION_DELETE_FOR_MOVE not in current:
-        wanted = {**wanted, PHASE: server_phase(hardware, bmc), POWER: server_power(bmc)}
-    annotations = {name: value or None for name, value in wanted.items() if current.get(name, "") != value}
+        desired = {**desired, PHASE: server_phase(hardware, bmc), POWER: server_power(bmc)}
+    annotations = {name: value or None for name, value in desired.items() if current.get(name, "") != value}
     finalizers = hold_finalizers(hardware)
     metadata: dict[str, Any] = {"annotations": annotations} if annotations else {}
     if finalizers != hardware.metadata.finalizers:
@@ -171,25 +173,25 @@ def _written(observed: HardwareObserved, wanted: Mapping[str, str]) -> Action | 
 
 
 def problems(hardware: Hardware) -> list[str]:
-    """What is wrong with a Hardware by itself, each naming its field."""
-    found: list[str] = []
+    """Problems of a Hardware by itself; each names its field."""
+    problems: list[str] = []
     seen: dict[str, int] = {}
     for number, interface in enumerate(hardware.spec.interfaces):
         if interface.dhcp is None:
             continue
-        found += _dhcp_problems(interface.dhcp, f"spec.interfaces[{number}].dhcp")
+        problems += _dhcp_problems(interface.dhcp, f"spec.interfaces[{number}].dhcp")
         mac = normal_mac(interface.dhcp.mac)
         if mac and mac in seen and not _is_another(interface.dhcp, hardware.spec.interfaces[seen[mac]].dhcp):
-            found.append(f"spec.interfaces[{number}].dhcp.mac {mac} is also that of spec.interfaces[{seen[mac]}]")
+            problems.append(f"spec.interfaces[{number}].dhcp.mac {mac} is also that of spec.interfaces[{seen[mac]}]")
         seen.setdefault(mac, number)
     reference = hardware.spec.bmc_ref
     if reference is not None and reference.kind not in ("", "Machine"):
-        found.append(f"spec.bmcRef.kind is {reference.kind!r}; it must be Machine, of bmc.tinkerbell.org")
-    return found
+        problems.append(f"spec.bmcRef.kind is {reference.kind!r}; it must be Machine, of bmc.tinkerbell.org")
+    return problems
 
 
 def _is_another(dhcp: Dhcp, first: Dhcp | None) -> bool:
-    """Whether an entry is a further VLAN, or address of the other family, of a card; DHCP knows the first only."""
+    """Return whether an entry is another VLAN or address family of a card; DHCP uses the first entry only."""
     if first is None or dhcp.ip is None or first.ip is None:
         return False
     return dhcp.vlan_id != first.vlan_id or (":" in dhcp.ip.address) != (":" in first.ip.address)
@@ -197,14 +199,14 @@ def _is_another(dhcp: Dhcp, first: Dhcp | None) -> bool:
 
 def _dhcp_problems(dhcp: Dhcp, path: str) -> Iterator[str]:
     if dhcp.mac and not normal_mac(dhcp.mac):
-        yield f"{path}.mac {dhcp.mac!r} is no MAC address"
+        yield f"{path}.mac {dhcp.mac!r} is not a valid MAC address"
     for place, text in _addresses(dhcp):
         if text and not normal_ip(text):
-            yield f"{path}.{place} {text!r} is no IP address"
+            yield f"{path}.{place} {text!r} is not a valid IP address"
     if dhcp.ip is not None and dhcp.ip.address and not dhcp.ip.netmask and ":" not in dhcp.ip.address:
         yield f"{path}.ip.netmask is empty; DHCP cannot offer {dhcp.ip.address} without it"
     if dhcp.ip is not None and dhcp.ip.netmask and not _is_netmask(dhcp.ip.netmask):
-        yield f"{path}.ip.netmask {dhcp.ip.netmask!r} is no netmask"
+        yield f"{path}.ip.netmask {dhcp.ip.netmask!r} is not a valid netmask"
 
 
 def _addresses(dhcp: Dhcp) -> Iterator[tuple[str, str]]:

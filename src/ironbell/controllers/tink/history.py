@@ -1,8 +1,8 @@
-"""The last Workflows of a Hardware, kept in short form on the Hardware after the Workflows are gone.
+"""The history of a Hardware: its last Workflows in short form, which outlive the Workflows.
 
-An annotation holds the newest entries as JSON, newest first. Which entries belong there follows from the entries alone
-(their end and uid), so that Workflows that still exist and fell out of it are not entered again. Last lines of logs are
-kept for the newest Workflow, and of those before it for what failed: again a matter of the place alone.
+An annotation holds the newest entries as JSON, newest first. The entries alone (their end and uid) decide which of them
+are kept, so that existing Workflows that fell out of the history are not entered again. The last lines of logs are kept
+for the newest Workflow, and for failed actions of the others.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MESSAGE_LIMIT: Final = 400
 LINES_KEPT: Final = 5
 LINE_LIMIT: Final = 200
 FAILURE_LINES_KEPT: Final = 8
-"""Of the output of a bootstrap that failed: who received it limited the width of its lines."""
+"""Lines of the output of a failed bootstrap; their width was limited when they were received."""
 ABORTED: Final = "DELETED"
 """State of a Workflow that was deleted before it ended."""
 
 
 class Log(Model, frozen=True):
-    """End of an action's log, as the workflow service leaves it on the Workflow."""
+    """The end of an action's log, which the workflow service records on the Workflow."""
 
     lines: list[str] = msgspec.field(default_factory=list)
     exit_code: int | None = None
@@ -39,7 +39,7 @@ class Log(Model, frozen=True):
 
 
 class ActionEntry(Model, frozen=True):
-    """How one action went."""
+    """The outcome of an action."""
 
     name: str = ""
     state: str = ""
@@ -49,7 +49,7 @@ class ActionEntry(Model, frozen=True):
 
 
 class Entry(Model, frozen=True):
-    """How one Workflow went."""
+    """The outcome of a Workflow."""
 
     workflow: str = ""
     uid: str = ""
@@ -57,11 +57,11 @@ class Entry(Model, frozen=True):
     state: str = ""
     reason: str = ""
     started: str = ""
-    ended: str = ""
+    completed: str = msgspec.field(default="", name="ended")
     message: str = ""
     actions: list[ActionEntry] = msgspec.field(default_factory=list)
     system_failure: SystemFailure | None = None
-    """Why the bootstrap of the system that was installed failed, as that reported it."""
+    """The failure that the installed system reported of its bootstrap."""
 
 
 _decoder = msgspec.json.Decoder(list[Entry])
@@ -70,7 +70,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def entry(workflow: Workflow) -> Entry:
-    """What is kept of a Workflow that has ended."""
+    """The entry of a Workflow in a terminal state."""
     outcome = condition(workflow.status, CONDITION_SUCCEEDED)
     return Entry(
         workflow=workflow.metadata.name,
@@ -79,7 +79,7 @@ def entry(workflow: Workflow) -> Entry:
         state=workflow.status.state,
         reason=outcome.reason if outcome else "",
         started=workflow.metadata.creation_timestamp or "",
-        ended=(outcome.time if outcome else None) or "",
+        completed=(outcome.time if outcome else None) or "",
         message=shortened(outcome.message, MESSAGE_LIMIT) if outcome and outcome.status == "False" else "",
         actions=[
             ActionEntry(
@@ -96,18 +96,20 @@ def entry(workflow: Workflow) -> Entry:
 
 
 def aborted(workflow: Workflow, end: str) -> Entry:
-    """What is kept of a Workflow that is deleted before it ended."""
+    """The entry of a Workflow that is deleted in another state."""
     message = f"deleted in state {workflow.status.state or 'new'}"
-    return msgspec.structs.replace(entry(workflow), state=ABORTED, reason=ABORTED.title(), ended=end, message=message)
+    return msgspec.structs.replace(
+        entry(workflow), state=ABORTED, reason=ABORTED.title(), completed=end, message=message
+    )
 
 
 def with_failure(entry: Entry, workflow: Workflow, hardware: Hardware, annotation: str) -> Entry:
-    """The entry with what the installed system reported of its bootstrap that failed, if this Workflow installed it:
-    no other that is known has ended since."""
+    """The entry with the failure that the installed system reported of its bootstrap, if this Workflow installed it:
+    no other known Workflow has completed since."""
     failure = reported_failure(hardware, installation_ended(workflow))
     if failure is None or workflow.status.state != WorkflowState.SUCCESS:
         return entry
-    if any(entry.ended < other.ended <= failure.at for other in read(annotation) if other.uid != entry.uid):
+    if any(entry.completed < other.completed <= failure.at for other in read(annotation) if other.uid != entry.uid):
         return entry
     message, output = shortened(failure.message, MESSAGE_LIMIT), failure.output[-FAILURE_LINES_KEPT:]
     kept = msgspec.structs.replace(failure, message=message, output=output)
@@ -115,15 +117,15 @@ def with_failure(entry: Entry, workflow: Workflow, hardware: Hardware, annotatio
 
 
 def with_entry(annotation: str, new: Entry) -> str:
-    """The annotation with this entry, if it is among the newest. One that is no valid history is begun anew."""
+    """The annotation with this entry, if it is among the newest. A history that is not valid is replaced."""
     known = read(annotation)
     others = [old for old in known if old.uid != new.uid]
     if new.system_failure is None:
-        # it left the Hardware with the system that reported it
+        # the Hardware lost it together with the system that had reported it
         failures = [old.system_failure for old in known if old.uid == new.uid]
         new = msgspec.structs.replace(new, system_failure=next(iter(failures), None))
-    newest, *older = sorted([new, *others], key=lambda one: (one.ended, one.uid), reverse=True)[:KEPT]
-    return _encoder.encode([newest, *(_without_lines(one) for one in older)]).decode()
+    newest, *older = sorted([new, *others], key=lambda entry: (entry.completed, entry.uid), reverse=True)[:KEPT]
+    return _encoder.encode([newest, *(_without_lines(entry) for entry in older)]).decode()
 
 
 def read(annotation: str) -> list[Entry]:
@@ -142,16 +144,16 @@ def _log(workflow: Workflow, action: WorkflowAction) -> Log | None:
     return msgspec.structs.replace(log, lines=[shortened(line, LINE_LIMIT) for line in log.lines[-LINES_KEPT:]])
 
 
-def _without_lines(one: Entry) -> Entry:
+def _without_lines(entry: Entry) -> Entry:
     def spare(action: ActionEntry) -> ActionEntry:
         if action.log is None or action.state != WorkflowState.SUCCESS:
             return action
         return msgspec.structs.replace(action, log=msgspec.structs.replace(action.log, lines=[]))
 
-    return msgspec.structs.replace(one, actions=[spare(action) for action in one.actions])
+    return msgspec.structs.replace(entry, actions=[spare(action) for action in entry.actions])
 
 
 def failing_action(status: WorkflowStatus) -> tuple[WorkflowTask, WorkflowAction] | None:
-    """The action that ended the Workflow, with its task."""
+    """The failed or timed out action, with its task."""
     bad = (WorkflowState.FAILED, WorkflowState.TIMEOUT)
     return next(((task, action) for task in status.tasks for action in task.actions if action.state in bad), None)

@@ -1,8 +1,8 @@
-"""The controller of what is known of a machine: the agent's report into the status of its Hardware, and both reports
-into labels.
+"""The controller of in-band inventories: records the agent's report in the status of Hardware, and the reports of agent
+and BMC in labels.
 
-A label that a person set under one of these names is never touched; taken off again, ours comes back. Labels that no
-longer hold go.
+A label of the same name that a user has set is never changed; once the user removes it, the controller sets its own
+again. Outdated labels are removed.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ class HardwareInventoryReconciler:
 
     def decide(self, observed: Hardware, now: datetime) -> Decision:
         # Both have the version that was observed as their condition: the runtime follows its own writes.
-        return do(_labelled(observed), _told(observed, now))
+        return do(_labelled(observed), _in_band_status(observed, now))
 
 
 def _labelled(hardware: Hardware) -> MergePatch | None:
-    """The one write that makes the labels what the inventory says, but for those that others set."""
+    """The write that sets the labels of the inventory, except those that users have set."""
     current, annotations = hardware.metadata.labels, hardware.metadata.annotations
-    ours = remembered(annotations.get(INVENTORY_LABELS, ""))
-    others = {label.key for label in LABELS if label.key in current and current[label.key] != ours.get(label.key)}
-    wanted = {key: value for key, value in labels_of(capabilities(hardware)).items() if key not in others}
-    stale = dict.fromkeys(key for key in ours if key in current and key not in wanted and key not in others)
-    news = {key: value for key, value in wanted.items() if current.get(key) != value}
-    text = to_remember(wanted)
+    own = remembered(annotations.get(INVENTORY_LABELS, ""))
+    others = {label.key for label in LABELS if label.key in current and current[label.key] != own.get(label.key)}
+    desired = {key: value for key, value in labels_of(capabilities(hardware)).items() if key not in others}
+    stale = dict.fromkeys(key for key in own if key in current and key not in desired and key not in others)
+    news = {key: value for key, value in desired.items() if current.get(key) != value}
+    text = to_remember(desired)
     if not stale and not news and annotations.get(INVENTORY_LABELS, "") == text:
         return None
     metadata = {"labels": {**stale, **news}, "annotations": {INVENTORY_LABELS: text or None}}
     return patch(HARDWARE, hardware, {"metadata": metadata}, locked=True)
 
 
-def _told(hardware: Hardware, now: datetime) -> MergePatch | None:
+def _in_band_status(hardware: Hardware, now: datetime) -> MergePatch | None:
     inventory = in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
     old = hardware.status.attributes or Attributes()
     known = msgspec.structs.replace(old.in_band, last_updated=None) if old.in_band is not None else None

@@ -9,24 +9,24 @@ from enum import StrEnum
 from typing import Final
 
 CONDITION_SUCCEEDED: Final = "Succeeded"
-"""Condition of every Workflow: Unknown with what it waits for, then True or False with the outcome."""
+"""Condition of every Workflow: Unknown with the reason for waiting, then True or False with the outcome."""
 
 FINALIZER_CLEANUP: Final = "ironbell.dev/workflow-cleanup"
-"""On a Workflow from before it allows its Hardware to netboot until that is taken back."""
+"""On a Workflow from before it allows its Hardware to netboot until it has withdrawn that permission."""
 
 ANNOTATION_RENDERED_FROM: Final = "ironbell.dev/rendered-from"
-"""On a disabled Workflow: fingerprint of what its agent id was found from."""
+"""On a disabled Workflow: fingerprint of the input from which its agent id was rendered."""
 
 ANNOTATION_HISTORY: Final = "ironbell.dev/history"
-"""On Hardware: the last Workflows that ended on it, newest first, as JSON."""
+"""On Hardware: its last Workflows, newest first, as JSON."""
 
 
 class Reason(StrEnum):
     """Reasons of the condition `Succeeded` and of the events of a Workflow."""
 
     DISABLED = "Disabled"
-    TEMPLATE_NOT_FOUND = "TemplateNotFound"
-    HARDWARE_NOT_FOUND = "HardwareNotFound"
+    TEMPLATE_MISSING = "TemplateNotFound"
+    HARDWARE_MISSING = "HardwareNotFound"
     TEMPLATE_NOT_RENDERED = "TemplateNotRendered"
     PREPARING = "Preparing"
     BOOT_JOB_RUNNING = "BootJobRunning"

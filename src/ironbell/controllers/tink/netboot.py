@@ -1,7 +1,8 @@
-"""Allowing a Hardware to netboot, and forbidding it again when its Workflow ends, however it ends.
+"""The permission to netboot, which a Workflow sets on its Hardware and withdraws when it completes, fails or is
+deleted.
 
-The finalizer is put on the Workflow before the Hardware is touched, so that a Workflow that is deleted half-way still
-takes its permission back. It is not taken back while another Workflow needs it.
+The finalizer is added to the Workflow before the Hardware is changed, so that a Workflow that is deleted in between
+still withdraws its permission. It is not withdrawn while another Workflow needs it.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/hardware.go.
 """
@@ -34,53 +35,55 @@ class Change:
 
 
 def must_allow(workflow: Workflow) -> bool:
-    """Whether the Hardware is still to be allowed to netboot."""
+    """Return whether the Workflow still has to allow its Hardware to netboot."""
     return (
         workflow.spec.boot_options.toggle_allow_netboot and not workflow.status.boot_options.allow_netboot.toggled_true
     )
 
 
 def must_forbid(workflow: Workflow) -> bool:
-    """Whether a permission that the Workflow gave is still to be taken back."""
+    """Return whether the Workflow still has to withdraw its permission."""
     marks = workflow.status.boot_options.allow_netboot
     given = marks.toggled_true or has_finalizer(workflow, FINALIZER_CLEANUP)
     return workflow.spec.boot_options.toggle_allow_netboot and given and not marks.toggled_false
 
 
 def allow(workflow: Workflow, hardware: Hardware, now: datetime) -> Change:
-    """Let every interface netboot."""
+    """Allow every interface to netboot."""
     status = _marked(workflow.status, toggled_true=True)
-    status = statuses.noted(status, WorkflowConditionType.ALLOW_NETBOOT_TRUE, True, "set allowPXE to true", now=now)
-    permit = set_allow_pxe(hardware, True, wanted=boot_for(workflow.metadata.uid, now, boot_mark(workflow)))
+    status = statuses.with_upstream(
+        status, WorkflowConditionType.ALLOW_NETBOOT_TRUE, True, "set allowPXE to true", now=now
+    )
+    permit = set_allow_pxe(hardware, True, boot_for_uid=boot_for(workflow.metadata.uid, now, boot_mark(workflow)))
     writes = do(add_finalizer(WORKFLOW, workflow, FINALIZER_CLEANUP), permit)
     return Change(writes.actions, status)
 
 
 def forbid(observed: Observed, status: WorkflowStatus, now: datetime) -> Change:
-    """Let no interface netboot any more, unless the Hardware is gone or another Workflow needs it."""
+    """Forbid every interface to netboot, unless the Hardware was deleted or another Workflow needs the permission."""
     condition = WorkflowConditionType.ALLOW_NETBOOT_FALSE
     marked = _marked(status, toggled_false=True)
     if observed.hardware is None:
-        message = f"hardware {observed.workflow.spec.hardware_ref} is gone, nothing to forbid"
-        return Change((), statuses.noted(marked, condition, True, message, now=now))
+        message = f"Hardware {observed.workflow.spec.hardware_ref} was deleted."
+        return Change((), statuses.with_upstream(marked, condition, True, message, now=now))
     if observed.others_netbooting:
-        message = f"allowPXE left true for workflow {', '.join(observed.others_netbooting)}"
-        return Change((), statuses.noted(marked, condition, True, message, now=now))
+        message = f"allowPXE remains true for Workflow {', '.join(observed.others_netbooting)}."
+        return Change((), statuses.with_upstream(marked, condition, True, message, now=now))
     writes = do(set_allow_pxe(observed.hardware, False))
-    return Change(writes.actions, statuses.noted(marked, condition, True, "set allowPXE to false", now=now))
+    return Change(writes.actions, statuses.with_upstream(marked, condition, True, "set allowPXE to false", now=now))
 
 
 def release(workflow: Workflow) -> Action | None:
-    """Let go of the Workflow once nothing is to be taken back."""
+    """Remove the finalizer of the Workflow once nothing has to be undone."""
     return remove_finalizer(WORKFLOW, workflow, FINALIZER_CLEANUP)
 
 
-def set_allow_pxe(hardware: Hardware, value: bool, *, wanted: str = "") -> JsonPatch | None:
-    """The patch of all interfaces, against exactly the Hardware observed; None if it is so already.
+def set_allow_pxe(hardware: Hardware, value: bool, *, boot_for_uid: str = "") -> JsonPatch | None:
+    """The patch of all interfaces, for exactly the observed version of the Hardware; None if nothing changes.
 
-    `wanted` is the Workflow that the permission is for: its boot may get a token (`contract.servers.boot_token`).
+    `boot_for_uid` names the Workflow with the permission: its boot may get a token (`contract.servers.boot_token`).
     """
-    operations: list[Fields] = _named(hardware, wanted)
+    operations: list[Fields] = _named(hardware, boot_for_uid)
     for number, interface in enumerate(hardware.spec.interfaces):
         path = f"/spec/interfaces/{number}/netboot"
         if interface.netboot is None:
@@ -93,14 +96,14 @@ def set_allow_pxe(hardware: Hardware, value: bool, *, wanted: str = "") -> JsonP
     return JsonPatch(HARDWARE, *hardware.key, tuple(operations), resource_version=version)
 
 
-def _named(hardware: Hardware, wanted: str) -> list[Fields]:
+def _named(hardware: Hardware, boot_for_uid: str) -> list[Fields]:
     annotations = hardware.metadata.annotations
-    if permitting_workflow_uid(hardware) == wanted.partition(" ")[0]:
+    if permitting_workflow_uid(hardware) == boot_for_uid.partition(" ")[0]:
         return []
     if not annotations:
-        return [{"op": "add", "path": "/metadata/annotations", "value": {BOOT_FOR: wanted}}]
+        return [{"op": "add", "path": "/metadata/annotations", "value": {BOOT_FOR: boot_for_uid}}]
     path = f"/metadata/annotations/{BOOT_FOR.replace('/', '~1')}"
-    return [{"op": "add", "path": path, "value": wanted}] if wanted else [{"op": "remove", "path": path}]
+    return [{"op": "add", "path": path, "value": boot_for_uid}] if boot_for_uid else [{"op": "remove", "path": path}]
 
 
 def _marked(status: WorkflowStatus, *, toggled_true: bool = False, toggled_false: bool = False) -> WorkflowStatus:

@@ -1,4 +1,4 @@
-"""What a decision about a Workflow depends on, and the indexes that find it."""
+"""The objects on which a decision about a Workflow depends, and the indexes that find them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ ISO_MODES: Final = frozenset({BootMode.ISO, BootMode.ISOBOOT})
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A Workflow with everything it refers to."""
+    """A Workflow with the objects that it refers to."""
 
     workflow: Workflow
     template: Template | None = None
     hardware: Hardware | None = None
     jobs: dict[str, Job] = field(default_factory=dict)
-    """bmc Jobs that exist under the names that this Workflow gives to its own."""
+    """Existing bmc Jobs with the names of this Workflow's Jobs."""
     others_netbooting: tuple[str, ...] = ()
-    """Other Workflows for the same Hardware that need it to be allowed to netboot."""
+    """Other Workflows for the same Hardware that need its permission to netboot."""
     bmc_sharers: tuple[str, ...] = ()
-    """Other Hardware that names the same BMC: nobody knows which server that BMC switches."""
+    """Other Hardware that names the same BMC, so that it is unknown which server the BMC controls."""
 
 
 def template_key(workflow: Workflow) -> str:
@@ -52,14 +52,14 @@ def hardware_key(workflow: Workflow) -> str:
 
 
 def is_new(workflow: Workflow) -> bool:
-    """Whether the Workflow is not rendered yet."""
+    """Return whether the Workflow has not been rendered."""
     return workflow.status.state in (states.NEW, states.LEGACY_PENDING)
 
 
 BY_TEMPLATE: Final = Index(
     WORKFLOW, "tink-template", lambda wf: [template_key(wf)] if wf.spec.template_ref and is_new(wf) else []
 )
-"""Only Workflows that are not rendered yet: the others read their Template no more."""
+"""Only Workflows that have not been rendered: the others no longer read their Template."""
 BY_HARDWARE: Final = Index(WORKFLOW, "tink-hardware", lambda wf: [hardware_key(wf)] if wf.spec.hardware_ref else [])
 
 
@@ -93,7 +93,7 @@ def of_hardware(hardware: Hardware, cache: Cache) -> Iterable[Key]:
 
 
 def of_job(job: Job, _cache: Cache) -> Iterable[Key]:
-    """The Workflow that gives a Job this name, whoever owns the Job now."""
+    """The Workflow whose Jobs have this name, even if another object owns the Job."""
     namespace, name = job.key
     return [(namespace, name.removeprefix(prefix)) for prefix in JOB_PREFIXES if name.startswith(prefix)]
 
@@ -105,7 +105,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         return None
     namespace, name = key
     spec = workflow.spec
-    found = {
+    by_name = {
         prefix + name: cache.get(JOB, namespace, prefix + name) for prefix in _prefixes(spec.boot_options.boot_mode)
     }
     hardware = cache.get(HARDWARE, namespace, spec.hardware_ref) if spec.hardware_ref else None
@@ -113,7 +113,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         workflow,
         cache.get(TEMPLATE, namespace, spec.template_ref) if spec.template_ref and is_new(workflow) else None,
         hardware,
-        {job_name: job for job_name, job in found.items() if job is not None},
+        {job_name: job for job_name, job in by_name.items() if job is not None},
         _others_netbooting(cache, workflow) if has_finalizer(workflow, FINALIZER_CLEANUP) else (),
         sharers_of_bmc(cache, hardware) if hardware is not None and spec.boot_options.boot_mode else (),
     )

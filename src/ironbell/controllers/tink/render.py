@@ -1,11 +1,11 @@
 """Rendering: the effect that turns a Template into the tasks of a Workflow, and the addresses of custom boot media.
 
-A template is a program: it may be slow and it may draw random values. So it runs elsewhere, for a bounded time, as an
-effect whose outcome is stored before anything is done with it. A Template that does not render ends the Workflow as
-FAILED with the message of the template engine, which names the line, or the limit that the Template exceeds.
+A template is a program: it may be slow and it may use random values. It runs as an effect, for a limited time, and its
+outcome is stored before it is used. If a Template does not render, the Workflow fails with the message of the template
+engine, which names the line, or the limit that the Template exceeds.
 
-Failure modes: everything that a text can do wrong is an outcome and not an error. What may be tried again raises: that
-others go first, or that nothing renders at the moment.
+Failure modes: errors in a text are an outcome, not an exception. Errors that a retry may resolve are raised: other
+namespaces have their turn, or no process renders at the moment.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/{reconciler,convert}.go.
 """
@@ -39,7 +39,6 @@ from ironbell.contract.servers.ineffective import Ineffective
 from ironbell.controllers.tink import bootjob, running, states
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.bootjob import Plan, UnusableBootOptionsError
-from ironbell.controllers.tink.identifiers import derived_ulid
 from ironbell.controllers.tink.names import ANNOTATION_RENDERED_FROM, Reason
 from ironbell.kube.decision import Action, MergePatch, do, patch
 from ironbell.kube.reconciler import Performer
@@ -48,12 +47,13 @@ RENDER: Final = "render-workflow"
 TRY_RENDER: Final = "find-agent"
 RENDER_JOB: Final = "render-boot-job"
 EFFECT_TIMEOUT_S: Final = 120.0
-"""More than whoever renders takes until there is an outcome, waiting for a turn included."""
+"""More than a renderer needs for an outcome, including the time in which it waits for a turn."""
+_CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What a Template rendered to. Ids and states of tasks and actions are not set."""
+    """The result of rendering a Template. Ids and states of tasks and actions are not set."""
 
     tasks: Sequence[WorkflowTask]
     global_timeout_s: int = 0
@@ -62,15 +62,15 @@ class Rendered:
 
 
 class RenderError(IronbellError):
-    """A text does not render, or to something that is no workflow. The message names the line and the remedy."""
+    """A text does not render, or its result is not a valid workflow. The message names the line and the remedy."""
 
     reason = Reason.TEMPLATE_NOT_RENDERED
     retry = Retry.NEVER
 
 
 class Renderer(Protocol):
-    """Who renders, in bounded time. Raises `IronbellError` that is `Retry.NEVER` for whatever is wrong with a text, and
-    others for what may be tried again."""
+    """Renders in a limited time. Raises `IronbellError` that is `Retry.NEVER` for errors in a text, and others for
+    errors that a retry may resolve."""
 
     async def workflow(
         self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]
@@ -83,7 +83,7 @@ class Renderer(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RenderArguments:
-    """What is rendered, as it was observed."""
+    """The observed objects to render."""
 
     workflow: Workflow
     template: Template
@@ -93,7 +93,7 @@ class RenderArguments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobArguments:
-    """A Job whose actions are to be filled in."""
+    """A Job whose actions have to be filled in."""
 
     workflow: Workflow
     hardware: Hardware
@@ -102,24 +102,24 @@ class JobArguments:
 
 
 def performers(renderer: Renderer) -> Mapping[str, Performer]:
-    """What carries out the effects of the Workflow controller."""
+    """The effects of the Workflow controller."""
 
     async def render(arguments: RenderArguments) -> Sequence[Action]:
-        return await _judged(rendered(renderer, arguments), lambda e: failed(arguments, e))
+        return await _outcome(rendered(renderer, arguments), lambda e: failed(arguments, e))
 
     async def find_agent(arguments: RenderArguments) -> Sequence[Action]:
-        return await _judged(agent_found(renderer, arguments), lambda e: no_agent(arguments, e))
+        return await _outcome(agent_rendered(renderer, arguments), lambda e: no_agent(arguments, e))
 
     async def render_job(arguments: JobArguments) -> Sequence[Action]:
-        return await _judged(job_rendered(renderer, arguments), lambda e: job_failed(arguments, e))
+        return await _outcome(job_rendered(renderer, arguments), lambda e: job_failed(arguments, e))
 
     return {RENDER: render, TRY_RENDER: find_agent, RENDER_JOB: render_job}
 
 
-async def _judged(
+async def _outcome(
     work: Awaitable[Sequence[Action]], otherwise: Callable[[IronbellError], Sequence[Action]]
 ) -> Sequence[Action]:
-    """Do it; what is wrong with a text becomes an outcome as well."""
+    """Return the actions of `work`, or those for an error in a text."""
     try:
         return await work
     except IronbellError as error:
@@ -129,10 +129,10 @@ async def _judged(
 
 
 async def rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]:
-    """Render; the actions that store what came out and set the Workflow going.
+    """Render a Workflow; return the actions that store the result and start the Workflow.
 
     Raises:
-        IronbellError: the text is at fault.
+        IronbellError: the text has an error.
     """
     workflow, now = arguments.workflow, arguments.now
     outcome = await _render(renderer, arguments)
@@ -145,30 +145,31 @@ async def rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[A
         template_rendering=TemplateRendering.SUCCESSFUL,
     )
     condition = WorkflowConditionType.TEMPLATE_RENDERED_SUCCESS
-    status = statuses.noted(status, condition, True, "template rendered successfully", now=now)
+    status = statuses.with_upstream(status, condition, True, "template rendered successfully", now=now)
     status = statuses.with_ineffective(status, outcome.ineffective, now=now)
     options = workflow.spec.boot_options
     if options.toggle_allow_netboot or options.boot_mode:
-        status = statuses.waits(states.moved(status, WorkflowState.PREPARING), Reason.PREPARING, "preparing", now=now)
+        message = "Preparing the boot of the server."
+        status = statuses.waits(states.moved(status, WorkflowState.PREPARING), Reason.PREPARING, message, now=now)
     else:
         status = running.waits_for_agent(workflow, states.moved(status, WorkflowState.PENDING), now)
-    # First: whoever sees the tasks also sees how their machine is known.
+    # The first write, so that a client that reads the tasks also reads how their server is identified.
     return do(_marked(arguments), *statuses.changed(workflow, status).actions).actions
 
 
 def failed(arguments: RenderArguments, error: IronbellError) -> Sequence[Action]:
-    """The actions that end a Workflow whose Template does not render."""
+    """The actions that fail a Workflow whose Template does not render."""
     message = f"error rendering template: {error.message}"
     status = not_rendered(arguments.workflow.status, message, arguments.now)
-    status = statuses.ended(status, WorkflowState.FAILED, Reason.TEMPLATE_NOT_RENDERED, message, now=arguments.now)
+    status = statuses.terminated(status, WorkflowState.FAILED, Reason.TEMPLATE_NOT_RENDERED, message, now=arguments.now)
     return statuses.changed(arguments.workflow, status).actions
 
 
-async def agent_found(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]:
-    """Render a disabled Workflow on trial; the actions that store its agent.
+async def agent_rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]:
+    """Render a disabled Workflow to find its agent; return the actions that store the agent id.
 
     Raises:
-        IronbellError: the text is at fault.
+        IronbellError: the text has an error.
     """
     workflow = arguments.workflow
     agent_id = (await _render(renderer, arguments)).tasks[0].agent_id
@@ -177,17 +178,17 @@ async def agent_found(renderer: Renderer, arguments: RenderArguments) -> Sequenc
 
 
 def no_agent(arguments: RenderArguments, error: IronbellError) -> Sequence[Action]:
-    """The actions that say that a disabled Workflow would not render."""
+    """The actions that report that a disabled Workflow does not render."""
     message = f"error rendering template: {error.message}"
     status = not_rendered(arguments.workflow.status, message, arguments.now)
     return do(_tried(arguments), statuses.written(arguments.workflow, status)).actions
 
 
 async def job_rendered(renderer: Renderer, arguments: JobArguments) -> Sequence[Action]:
-    """Fill in a Job's actions; the actions that create it.
+    """Fill in the actions of a Job; return the actions that create it.
 
     Raises:
-        IronbellError: a text is at fault.
+        IronbellError: a text has an error.
     """
     plan = arguments.plan
     filled = tuple([await _filled(renderer, action, arguments.hardware) for action in plan.actions])
@@ -198,25 +199,41 @@ async def job_rendered(renderer: Renderer, arguments: JobArguments) -> Sequence[
 
 
 def job_failed(arguments: JobArguments, error: IronbellError) -> Sequence[Action]:
-    """The actions that end a Workflow whose custom boot cannot be rendered."""
+    """The actions that fail a Workflow whose custom boot does not render."""
     workflow, now = arguments.workflow, arguments.now
-    message = f"job {arguments.plan.name}: {error.message}"
-    status = statuses.noted(workflow.status, WorkflowConditionType.BOOT_JOB_SETUP_FAILED, True, message, now=now)
+    message = f"Job {arguments.plan.name}: {error.message}"
+    status = statuses.with_upstream(
+        workflow.status, WorkflowConditionType.BOOT_JOB_SETUP_FAILED, True, message, now=now
+    )
     reason = Reason.INVALID_BOOT_OPTIONS
-    return statuses.changed(workflow, statuses.ended(status, WorkflowState.FAILED, reason, message, now=now)).actions
+    return statuses.changed(
+        workflow, statuses.terminated(status, WorkflowState.FAILED, reason, message, now=now)
+    ).actions
 
 
 def not_rendered(status: WorkflowStatus, message: str, now: datetime) -> WorkflowStatus:
-    """The status that says why there is nothing rendered."""
+    """The status with the reason why the Template was not rendered."""
     status = msgspec.structs.replace(status, template_rendering=TemplateRendering.FAILED)
-    return statuses.noted(status, WorkflowConditionType.TEMPLATE_RENDERED_SUCCESS, False, message, now=now)
+    return statuses.with_upstream(status, WorkflowConditionType.TEMPLATE_RENDERED_SUCCESS, False, message, now=now)
 
 
 def fingerprint(workflow: Workflow, template: Template, hardware: Hardware | None) -> str:
-    """What a rendering depends on, in short."""
+    """A digest of the input of a rendering."""
     machine = (hardware.metadata.uid, hardware.metadata.labels, hardware.spec) if hardware is not None else ()
     parts = (template.metadata.uid, template.spec.data, workflow.spec.hardware_map, machine)
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:16]
+
+
+def derived_ulid(created: datetime, *path: str) -> str:
+    """A ULID with the time of `created` whose 80 other bits are a digest of `path`.
+
+    Upstream draws ids at random. A Workflow that is rendered again after a crash must give every action its previous
+    id, so that an agent never receives a second id for an action. Source: ulid/spec for the text form.
+    """
+    milliseconds = int(created.timestamp() * 1000) & ((1 << 48) - 1)
+    digest = hashlib.sha256("\0".join(path).encode()).digest()
+    value = milliseconds << 80 | int.from_bytes(digest[:10], "big")
+    return "".join(_CROCKFORD[(value >> shift) & 31] for shift in range(125, -5, -5))
 
 
 async def _render(renderer: Renderer, arguments: RenderArguments) -> Rendered:
@@ -228,10 +245,10 @@ async def _render(renderer: Renderer, arguments: RenderArguments) -> Rendered:
         variables=workflow.spec.hardware_map,
     )
     if not outcome.tasks:
-        raise RenderError("tasks: there is none, so nothing would ever run")
+        raise RenderError("tasks is empty; add at least one task")
     for number, task in enumerate(outcome.tasks):
         if not task.actions:
-            raise RenderError(f"tasks[{number}].actions: task {task.name!r} has none, so it would never end")
+            raise RenderError(f"tasks[{number}].actions of task {task.name!r} is empty; add at least one action")
     return outcome
 
 
@@ -248,11 +265,11 @@ def _task(workflow: Workflow, number: int, task: WorkflowTask) -> WorkflowTask:
 
 
 def _marked(arguments: RenderArguments) -> MergePatch | None:
-    """How the machine is known, where the Template says so and the Workflow does not."""
-    said, workflow = of_template(arguments.template), arguments.workflow
-    if not said or IDENTITY in workflow.metadata.annotations:
+    """The annotation of how the server is identified, if only the Template has it."""
+    identity, workflow = of_template(arguments.template), arguments.workflow
+    if not identity or IDENTITY in workflow.metadata.annotations:
         return None
-    return patch(WORKFLOW, workflow, {"metadata": {"annotations": {IDENTITY: said}}}, locked=True)
+    return patch(WORKFLOW, workflow, {"metadata": {"annotations": {IDENTITY: identity}}}, locked=True)
 
 
 def _tried(arguments: RenderArguments) -> MergePatch:

@@ -1,12 +1,12 @@
-"""The states in which an agent works: PENDING and RUNNING. Hand-over between agents, and all that ends them by time.
+"""Handlers of the states in which an agent works, PENDING and RUNNING: hand-over between agents, and timeouts.
 
-The workflow service writes what agents report; this side looks at the clock. Times that agents report are not used:
-a machine's clock may be years off. Since when an action runs, or an agent is silent, is the time of the condition
-`Succeeded`, which is written when that is first seen; an action that began anew meanwhile, as after a reboot, has the
-workflow service's time of its begin.
+The workflow service writes the reports of agents; the controller measures time. Times that agents report are not used,
+because a server's clock may be years off. The start of an action or of an agent's silence is the time of the condition
+`Succeeded`, which is written when it is first observed; for an action that was restarted since, for example after a
+reboot, it is the workflow service's time of the start.
 
-Three limits: the global timeout, from the moment the Workflow is seen RUNNING; an action's own timeout with some
-grace, since its agent ends it in time unless the machine is gone; and an agent's silence between two actions.
+There are three limits: the global timeout, from when RUNNING is first observed; the timeout of an action with a grace
+period, since its agent ends the action in time unless the server is lost; and an agent's silence between two actions.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/reconciler.go (processRunningWorkflow).
 """
@@ -32,31 +32,31 @@ from ironbell.controllers.tink.observed import Observed
 from ironbell.kube.decision import Decision, patch
 
 ACTION_GRACE_S: Final = 60.0
-"""An agent ends an action that is out of time by itself; this is how much later its report may come."""
+"""Grace period for the report of an agent, which itself ends an action that has timed out."""
 AGENT_SILENCE_S: Final = 1800.0
-"""How long an agent may take to ask for the next action: a server may reboot in between, and take its time."""
+"""Time in which an agent has to request the next action; a server may reboot in between."""
 
 LONGEST_S: Final = 100 * 365.25 * 86400.0
-"""Longer limits are taken as this: the ends of theirs lie beyond what can be written as a time."""
+"""Maximum of all limits: larger ones end after the last time that can be represented."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the Workflow is waiting for, and what it means when that takes longer than `limit_s` (None: for ever)."""
+    """The reason for waiting, and the outcome if the wait exceeds `limit_s` (None: no limit)."""
 
     reason: Reason
     message: str
     limit_s: float | None = None
     too_late: Reason = Reason.AGENT_SILENT
-    verdict: str = ""
+    timeout_message: str = ""
     action_id: str = ""
     began: str | None = None
-    """When the workflow service saw the action begin."""
+    """Time at which the workflow service recorded the start of the action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment after which the Workflow has timed out, and what is said then."""
+    """The time at which the Workflow times out, and the message for it."""
 
     at: datetime
     reason: Reason
@@ -65,7 +65,7 @@ class Deadline:
 
 
 def pending(observed: Observed, now: datetime) -> Decision:
-    """Wait for the agent, for as long as an annotation says, else for ever."""
+    """Wait for the agent, until the timeout of an annotation, if there is one."""
     workflow = observed.workflow
     situation = _in_doubt(observed) or _situation(workflow, workflow.status)
     status = _seen(workflow.status, situation, now)
@@ -73,8 +73,8 @@ def pending(observed: Observed, now: datetime) -> Decision:
 
 
 def running(observed: Observed, now: datetime) -> Decision:
-    """Hand over between agents, set the deadline, and end what is out of time; note that what is installed now knows
-    no token, where an earlier system did."""
+    """Hand over between agents, set the deadline, and time out; record that the new system has no token, if a previous
+    system had one."""
     workflow = observed.workflow
     status = _handed_over(workflow.status)
     if status.global_timeout > 0 and status.global_execution_stop is None:
@@ -90,26 +90,26 @@ def running(observed: Observed, now: datetime) -> Decision:
 
 
 def is_to_hand_over(status: WorkflowStatus) -> bool:
-    """Whether it is another agent's turn now."""
+    """Return whether another agent takes over."""
     return _handed_over(status).agent_id != status.agent_id
 
 
 def agent_timeout_s(workflow: Workflow) -> float | None:
-    """What the annotation says; None where there is none, or none that is a positive number."""
+    """The timeout in the annotation; None if it is unset or not a positive number."""
     seconds = float(decimal(workflow.metadata.annotations.get(AGENT_TIMEOUT, "")) or 0)
     return min(seconds, LONGEST_S) if seconds > 0 else None
 
 
 def _in_doubt(observed: Observed) -> Situation | None:
-    """What keeps the workflow service from giving any action of a Workflow whose agent has not begun."""
+    """The problem that prevents the workflow service from giving out the first action, or None."""
     hardware = observed.hardware
     if hardware is None or hardware.status.state != HardwareState.ERROR:
         return None
-    why = hardware.metadata.annotations.get(ERROR) or "its status.state is Error"
+    reason = hardware.metadata.annotations.get(ERROR) or "its status.state is Error"
     waiting = _not_seen(observed.workflow, observed.workflow.status)
-    message = f"Hardware {hardware.metadata.name}: {why}"
-    verdict = f"{waiting.verdict}: {message}"
-    return replace(waiting, reason=Reason.HARDWARE_ERROR, message=message, verdict=verdict)
+    message = f"Hardware {hardware.metadata.name}: {reason}"
+    timeout_message = f"{waiting.timeout_message}: {message}"
+    return replace(waiting, reason=Reason.HARDWARE_ERROR, message=message, timeout_message=timeout_message)
 
 
 def _situation(workflow: Workflow, status: WorkflowStatus) -> Situation:
@@ -119,45 +119,53 @@ def _situation(workflow: Workflow, status: WorkflowStatus) -> Situation:
     task, action = current
     about = f"action {action.name} of task {task.name}"
     if action.state == WorkflowState.RUNNING:
-        return _at_work(status, action, about)
+        return _running_action(status, action, about)
     limit_s = agent_timeout_s(workflow)
     if action.state != WorkflowState.SUCCESS:
-        said, limit_s = f"has fetched {about} and not begun it", limit_s or AGENT_SILENCE_S
+        problem, limit_s = f"has not started {about}", limit_s or AGENT_SILENCE_S
     elif status.agent_id == task.agent_id:
-        said, limit_s = f"has ended {about} and not asked for the next", limit_s or AGENT_SILENCE_S
+        problem, limit_s = f"has not requested the action after {about}", limit_s or AGENT_SILENCE_S
     else:
-        # Another machine's agent takes over; nobody knows when that machine is up.
-        said = f"has not asked for its first action, which follows {about}"
-    verdict = f"agent {status.agent_id} {said} within {limit_s or 0:g} s; its machine may have lost power or network"
-    message = f"agent {status.agent_id} {said}"
-    return Situation(Reason.ACTIONS_RUNNING, message, limit_s, Reason.AGENT_SILENT, verdict)
+        # Another server's agent takes over; it is unknown when that server has booted.
+        problem = f"has not requested its first action, which follows {about}"
+    timeout_message = (
+        f"Agent {status.agent_id} {problem} within {limit_s or 0:g} s. Check the server's power and network."
+    )
+    message = f"Agent {status.agent_id} {problem}."
+    return Situation(Reason.ACTIONS_RUNNING, message, limit_s, Reason.AGENT_SILENT, timeout_message)
 
 
 def waits_for_agent(workflow: Workflow, status: WorkflowStatus, now: datetime) -> WorkflowStatus:
-    """The status that waits for the agent to take the first action."""
+    """The status that waits until the agent requests the first action."""
     return _seen(status, _not_seen(workflow, status), now)
 
 
 def _not_seen(workflow: Workflow, status: WorkflowStatus) -> Situation:
     limit_s = agent_timeout_s(workflow)
-    message = f"agent {status.agent_id} has not asked for the first action; it does once the in-memory OS runs"
+    message = f"Waiting until agent {status.agent_id} requests the first action, once the server runs the in-memory OS."
     if limit_s is None and (text := workflow.metadata.annotations.get(AGENT_TIMEOUT)):
-        message += f"; annotation {AGENT_TIMEOUT} {text[:40]!r} has no effect, it must be a number of seconds"
-    verdict = f"agent {status.agent_id} has not asked for the first action within {limit_s or 0:g} s"
-    return Situation(Reason.AGENT_NOT_SEEN, message, limit_s, Reason.AGENT_NEVER_CAME, verdict)
+        message += f" Annotation {AGENT_TIMEOUT} {text[:40]!r} has no effect: it must be a number of seconds."
+    timeout_message = f"Agent {status.agent_id} has not requested the first action within {limit_s or 0:g} s."
+    return Situation(Reason.AGENT_NOT_SEEN, message, limit_s, Reason.AGENT_NEVER_CAME, timeout_message)
 
 
-def _at_work(status: WorkflowStatus, action: WorkflowAction, about: str) -> Situation:
-    message = f"agent {status.agent_id} runs {about}"
+def _running_action(status: WorkflowStatus, action: WorkflowAction, about: str) -> Situation:
+    message = f"Agent {status.agent_id} runs {about}."
     if action.timeout <= 0:
         return Situation(Reason.ACTIONS_RUNNING, message, action_id=action.id)
-    verdict = (
-        f"{about}: its agent {status.agent_id} said nothing for {ACTION_GRACE_S:g} s after the action's timeout"
-        f" of {action.timeout} s; the machine may have lost power or network"
+    timeout_message = (
+        f"Agent {status.agent_id} did not report on {about} within {ACTION_GRACE_S:g} s after the action's timeout of"
+        f" {action.timeout} s. Check the server's power and network."
     )
     limit_s = action.timeout + ACTION_GRACE_S
     return Situation(
-        Reason.ACTIONS_RUNNING, message, limit_s, Reason.ACTION_TIMEOUT, verdict, action.id, action.execution_start
+        Reason.ACTIONS_RUNNING,
+        message,
+        limit_s,
+        Reason.ACTION_TIMEOUT,
+        timeout_message,
+        action.id,
+        action.execution_start,
     )
 
 
@@ -170,21 +178,21 @@ def _after(moment: datetime, seconds: float) -> datetime:
 
 
 def _limit(status: WorkflowStatus, situation: Situation, now: datetime) -> Iterable[Deadline]:
-    found = statuses.condition(status, CONDITION_SUCCEEDED)
-    if situation.limit_s is None or found is None or found.time is None:
+    current = statuses.condition(status, CONDITION_SUCCEEDED)
+    if situation.limit_s is None or current is None or current.time is None:
         return ()
-    since = parse_rfc3339(found.time)
+    since = parse_rfc3339(current.time)
     began = parse_rfc3339(situation.began) if situation.began else since
-    # A begin that lies ahead is by another clock.
+    # A start in the future is by another clock.
     since = began if since < began <= now else since
     at = _after(since, situation.limit_s)
-    return (Deadline(at, situation.too_late, situation.verdict, situation.action_id),)
+    return (Deadline(at, situation.too_late, situation.timeout_message, situation.action_id),)
 
 
 def _global_limit(status: WorkflowStatus, situation: Situation) -> Iterable[Deadline]:
     if status.global_execution_stop is None:
         return ()
-    message = f"the workflow did not end within its global timeout of {status.global_timeout} s"
+    message = f"The Workflow did not complete within its global timeout of {status.global_timeout} s."
     at = parse_rfc3339(status.global_execution_stop)
     return (Deadline(at, Reason.GLOBAL_TIMEOUT, message, situation.action_id),)
 
@@ -199,16 +207,18 @@ def _until(workflow: Workflow, status: WorkflowStatus, deadlines: Iterable[Deadl
 
 
 def _timed_out(status: WorkflowStatus, deadline: Deadline, now: datetime) -> WorkflowStatus:
-    found = statuses.find_action(status.tasks, deadline.action_id)
-    if found is not None:
+    task_and_action = statuses.find_action(status.tasks, deadline.action_id)
+    if task_and_action is not None:
         state = WorkflowState.TIMEOUT
         stopped = rfc3339(now)
-        action = msgspec.structs.replace(found[1], state=state, execution_stop=stopped, message=deadline.message)
+        action = msgspec.structs.replace(
+            task_and_action[1], state=state, execution_stop=stopped, message=deadline.message
+        )
         status = statuses.with_actions(status, action.id, action)
         if status.current_state is not None:
             current = msgspec.structs.replace(status.current_state, state=state)
             status = msgspec.structs.replace(status, current_state=current)
-    return statuses.ended(status, WorkflowState.TIMEOUT, deadline.reason, deadline.message, now=now)
+    return statuses.terminated(status, WorkflowState.TIMEOUT, deadline.reason, deadline.message, now=now)
 
 
 def _current(status: WorkflowStatus) -> tuple[WorkflowTask, WorkflowAction] | None:
@@ -216,7 +226,7 @@ def _current(status: WorkflowStatus) -> tuple[WorkflowTask, WorkflowAction] | No
 
 
 def _handed_over(status: WorkflowStatus) -> WorkflowStatus:
-    """The status in which the agent of the next task may fetch, once all actions of the task before have succeeded."""
+    """The status with the agent of the next task, once all actions of the previous task have succeeded."""
     if status.current_state is None:
         return status
     for number, task in enumerate(status.tasks[:-1]):

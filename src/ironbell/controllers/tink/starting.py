@@ -1,4 +1,4 @@
-"""The states before an agent takes over: new (waiting for what is referred to, rendering) and PREPARING.
+"""Handlers of the states before an agent takes over: new (waiting for Template and Hardware, rendering) and PREPARING.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/{reconciler,pre}.go.
 """
@@ -31,17 +31,17 @@ from ironbell.kube.decision import Action, Decision, Effect, do
 
 
 def new(observed: Observed, now: datetime) -> Decision:
-    """Render, as soon as Template and Hardware exist."""
+    """Render the Workflow as soon as Template and Hardware exist."""
     workflow, template = observed.workflow, observed.template
     if template is None:
         name = workflow.spec.template_ref
-        remedy = f"template {name} does not exist in namespace {workflow.metadata.namespace}; create it"
-        message = remedy if name else "spec.templateRef is empty; name a Template"
-        return _missing(observed, Reason.TEMPLATE_NOT_FOUND, "template not found", message, now)
+        remedy = f"Template {name} does not exist in namespace {workflow.metadata.namespace}. Create it."
+        message = remedy if name else "spec.templateRef is empty. Set it to the name of a Template."
+        return _missing(observed, Reason.TEMPLATE_MISSING, "template not found", message, now)
     if workflow.spec.hardware_ref and observed.hardware is None:
         name = workflow.spec.hardware_ref
-        message = f"hardware {name} does not exist in namespace {workflow.metadata.namespace}; create it"
-        return _missing(observed, Reason.HARDWARE_NOT_FOUND, f"hardware not found: {name}", message, now)
+        message = f"Hardware {name} does not exist in namespace {workflow.metadata.namespace}. Create it."
+        return _missing(observed, Reason.HARDWARE_MISSING, f"hardware not found: {name}", message, now)
     if workflow.spec.disabled:
         return _disabled(observed, template, now)
     arguments = RenderArguments(workflow, template, observed.hardware, now)
@@ -49,17 +49,19 @@ def new(observed: Observed, now: datetime) -> Decision:
 
 
 def preparing(observed: Observed, now: datetime) -> Decision:
-    """Allow netboot, then let the BMC boot the machine."""
+    """Allow netboot, then boot the server through its BMC."""
     workflow, hardware = observed.workflow, observed.hardware
     if hardware is None:
         named = workflow.spec.hardware_ref
-        message = f"hardware not found: {named}" if named else "spec.hardwareRef is empty; boot options need a Hardware"
-        return _unprepared(observed, Reason.HARDWARE_NOT_FOUND, message, now)
+        message = (
+            f"hardware not found: {named}" if named else "spec.hardwareRef is empty, but spec.bootOptions needs it"
+        )
+        return _unprepared(observed, Reason.HARDWARE_MISSING, message, now)
     try:
         plan = bootjob.before_first_action(workflow, hardware)
         if plan is not None:
             bootjob.machine_of(hardware)
-            _refuse_shared_bmc(observed, hardware)
+            _reject_shared_bmc(observed, hardware)
     except UnusableBootOptionsError as error:
         return _unprepared(observed, error.reason, str(error), now)
     if netboot.must_allow(workflow):
@@ -71,13 +73,13 @@ def preparing(observed: Observed, now: datetime) -> Decision:
     return _boot(observed, hardware, plan, now)
 
 
-def _refuse_shared_bmc(observed: Observed, hardware: Hardware) -> None:
+def _reject_shared_bmc(observed: Observed, hardware: Hardware) -> None:
     if observed.bmc_sharers:
         others = ", ".join(observed.bmc_sharers)
         raise UnusableBootOptionsError(
             Reason.BMC_SHARED,
-            f"{', '.join(bmc_keys(hardware))} is also the BMC of Hardware {others}; switching it could switch another"
-            " server: correct spec.bmcRef",
+            f"{', '.join(bmc_keys(hardware))} is also the BMC of Hardware {others}, and could power off another server;"
+            " correct spec.bmcRef",
         )
 
 
@@ -85,26 +87,30 @@ def _boot(observed: Observed, hardware: Hardware, plan: Plan, now: datetime) -> 
     workflow = observed.workflow
     step = bootjob.progress(observed, plan)
     if step.stage is Stage.FAILED:
-        status = statuses.noted(workflow.status, WorkflowConditionType.BOOT_JOB_FAILED, True, step.message, now=now)
+        status = statuses.with_upstream(
+            workflow.status, WorkflowConditionType.BOOT_JOB_FAILED, True, step.message, now=now
+        )
         reason = Reason.BOOT_JOB_FAILED
-        return statuses.changed(workflow, statuses.ended(status, WorkflowState.FAILED, reason, step.message, now=now))
+        return statuses.changed(
+            workflow, statuses.terminated(status, WorkflowState.FAILED, reason, step.message, now=now)
+        )
     return carry_on(observed, hardware, plan, now)
 
 
 def carry_on(observed: Observed, hardware: Hardware | None, plan: Plan, now: datetime) -> Decision:
-    """The next step of a Job that has neither failed nor completed; also of those after the last action."""
+    """The next step of a Job that has neither failed nor completed, before the first or after the last action."""
     workflow, job = observed.workflow, observed.jobs.get(plan.name)
     step = bootjob.progress(observed, plan)
     status = workflow.status
     if step.stage is Stage.TO_CREATE and hardware is not None:
         return do(_creation(observed, hardware, plan, now))
     if step.stage is Stage.TO_RECORD and job is not None:
-        known = bootjob.recorded(status, plan, job, now)
-        said = bootjob.running(job).message or f"job {plan.name}"
-        return statuses.changed(workflow, statuses.waits(known, Reason.BOOT_JOB_RUNNING, said, now=now))
+        recorded = bootjob.recorded(status, plan, job, now)
+        message = bootjob.running(job).message or f"Job {plan.name}"
+        return statuses.changed(workflow, statuses.waits(recorded, Reason.BOOT_JOB_RUNNING, message, now=now))
     if step.stage is Stage.TO_COMPLETE:
         return statuses.changed(workflow, bootjob.completed(status, plan, now))
-    message = step.message or f"job {plan.name}"
+    message = step.message or f"Job {plan.name}"
     decision = statuses.changed(workflow, statuses.waits(status, Reason.BOOT_JOB_RUNNING, message, now=now))
     if step.stage is Stage.STALE and job is not None:
         return do(*decision.actions, bootjob.discard(job), waiting=decision.waiting)
@@ -120,8 +126,10 @@ def _creation(observed: Observed, hardware: Hardware, plan: Plan, now: datetime)
 
 def _unprepared(observed: Observed, reason: Reason, message: str, now: datetime) -> Decision:
     status = observed.workflow.status
-    status = statuses.noted(status, WorkflowConditionType.BOOT_JOB_SETUP_FAILED, True, message, now=now)
-    return statuses.changed(observed.workflow, statuses.ended(status, WorkflowState.FAILED, reason, message, now=now))
+    status = statuses.with_upstream(status, WorkflowConditionType.BOOT_JOB_SETUP_FAILED, True, message, now=now)
+    return statuses.changed(
+        observed.workflow, statuses.terminated(status, WorkflowState.FAILED, reason, message, now=now)
+    )
 
 
 def _missing(observed: Observed, reason: Reason, short: str, message: str, now: datetime) -> Decision:
@@ -130,12 +138,12 @@ def _missing(observed: Observed, reason: Reason, short: str, message: str, now: 
 
 
 def _disabled(observed: Observed, template: Template, now: datetime) -> Decision:
-    """Stay where it is; only the agent's id is found, so that the workflow service knows whose Workflow it is."""
+    """Keep a disabled Workflow in its state; only find its agent id, which the workflow service needs."""
     workflow = observed.workflow
     if workflow.metadata.annotations.get(ANNOTATION_RENDERED_FROM) != fingerprint(
         workflow, template, observed.hardware
     ):
         arguments = RenderArguments(workflow, template, observed.hardware, now)
         return do(Effect(TRY_RENDER, arguments, timeout_s=EFFECT_TIMEOUT_S))
-    message = "spec.disabled is true; remove it to start the workflow"
+    message = "spec.disabled is true. Remove it to start the Workflow."
     return statuses.changed(workflow, statuses.waits(workflow.status, Reason.DISABLED, message, now=now))

@@ -1,7 +1,7 @@
-"""The states of a Workflow and who moves it from one to the next: a table, drawn in docs/workflows.md.
+"""The states of a Workflow and its transitions: a table, which docs/workflows.md draws.
 
-The controller goes only along edges marked `controller`, and `moved` refuses all others. Edges marked `service` are
-the workflow service's, which writes what agents report. Terminal states have no way out.
+The controller makes only transitions marked `controller`; `moved` rejects all others. The workflow service, which
+writes the reports of agents, makes those marked `service`. Terminal states have no transitions.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/reconciler.go, tink/server/internal/grpc.
 """
@@ -18,7 +18,7 @@ from ironbell.base.errors import IronbellError, Retry
 
 NEW: Final = ""
 LEGACY_PENDING: Final = "STATE_PENDING"
-"""What old releases called a Workflow that is not rendered yet."""
+"""State of a Workflow that has not been rendered, in old releases."""
 
 PREPARING, PENDING, RUNNING, POST = (
     WorkflowState.PREPARING,
@@ -31,7 +31,7 @@ TERMINAL: Final = frozenset({SUCCESS, FAILED, TIMEOUT})
 
 
 class Mover(Enum):
-    """Who may go along an edge."""
+    """The component that makes a transition."""
 
     CONTROLLER = "controller"
     SERVICE = "service"
@@ -58,11 +58,11 @@ TRANSITIONS: Final[dict[tuple[str, str], tuple[tuple[Mover, ...], str]]] = {
     (POST, SUCCESS): (_BY_CONTROLLER, "boot options undone"),
     (POST, FAILED): (_BY_CONTROLLER, "boot options cannot be undone"),
 }
-"""(from, to) to who goes along it and when."""
+"""Transitions from one state to another: their movers and their condition."""
 
 
 class IllegalTransitionError(IronbellError):
-    """A handler asks for an edge that the table does not have: a defect of the controller."""
+    """A handler requests a transition that the table does not have: a defect of the controller."""
 
     reason = "IllegalTransition"
     retry = Retry.NEVER
@@ -72,7 +72,7 @@ def moved(status: WorkflowStatus, to: WorkflowState) -> WorkflowStatus:
     """The status in its next state.
 
     Raises:
-        IllegalTransitionError: the controller may not go there.
+        IllegalTransitionError: the controller may not make this transition.
     """
     start = NEW if status.state == LEGACY_PENDING else status.state
     movers, _when = TRANSITIONS.get((start, to), ((), ""))
@@ -85,7 +85,7 @@ def diagram() -> str:
     """The table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    [*] --> New"]
     for (start, end), (movers, when) in TRANSITIONS.items():
-        who = ", ".join(mover.value for mover in movers)
-        lines.append(f"    {start or 'New'} --> {end}: {when} ({who})")
+        names = ", ".join(mover.value for mover in movers)
+        lines.append(f"    {start or 'New'} --> {end}: {when} ({names})")
     lines += [f"    {state} --> [*]" for state in (SUCCESS, FAILED, TIMEOUT)]
     return "\n".join(lines)

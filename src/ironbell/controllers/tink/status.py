@@ -1,7 +1,7 @@
-"""A Workflow's status, rewritten: conditions, and the one patch that brings a new status to the API.
+"""Changes of a Workflow's status: conditions, and the patch that writes a new status.
 
-Every function takes a status and gives one; nothing is changed in place. `time` of a condition moves whenever the
-condition changes, so that it tells since when exactly this is so, and an unchanged condition costs no write.
+Every function takes a status and returns one; nothing is changed in place. `time` of a condition is the time of its
+last change of any kind, and an unchanged condition costs no write.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ironbell.kube.decision import Decision, Emit, MergePatch, Waiting, do, emit
 from ironbell.kube.patches import status_change
 
 MESSAGE_LIMIT = 4096
-"""Characters of a message kept; an error may quote a whole document."""
+"""Maximum length of a message; an error may quote a whole document."""
 
 
 def condition(status: WorkflowStatus, condition_type: str) -> WorkflowCondition | None:
-    """The condition of this type, if there is one."""
+    """The condition of this type, or None."""
     return next((c for c in status.conditions if c.type == condition_type), None)
 
 
@@ -50,15 +50,15 @@ def with_condition(
     return msgspec.structs.replace(status, conditions=[*others, new] if old is None else others)
 
 
-def noted(
+def with_upstream(
     status: WorkflowStatus, condition_type: WorkflowConditionType, value: bool, message: str, *, now: datetime
 ) -> WorkflowStatus:
-    """The status with one of upstream's conditions; which reason it has follows from type and value."""
-    tells_of_failure = condition_type in {
+    """The status with one of upstream's conditions; its reason follows from type and value."""
+    is_failure = condition_type in {
         WorkflowConditionType.BOOT_JOB_FAILED,
         WorkflowConditionType.BOOT_JOB_SETUP_FAILED,
     }
-    if value is tells_of_failure:
+    if value is is_failure:
         reason = WorkflowConditionReason.ERROR
     elif condition_type is WorkflowConditionType.BOOT_JOB_SETUP_COMPLETE:
         reason = WorkflowConditionReason.CREATED
@@ -67,21 +67,20 @@ def noted(
     return with_condition(status, condition_type, str(value), reason=reason, message=message, now=now)
 
 
-def with_ineffective(status: WorkflowStatus, found: Sequence[Ineffective], *, now: datetime) -> WorkflowStatus:
-    """The status with the condition that lists fields without effect, if there are any."""
-    if not found:
+def with_ineffective(status: WorkflowStatus, fields: Sequence[Ineffective], *, now: datetime) -> WorkflowStatus:
+    """The status with a condition that lists fields without effect, if there are any."""
+    if not fields:
         return status
-    return with_condition(
-        status, FIELDS_WITHOUT_EFFECT, "True", reason="NotImplemented", message=listed(found), now=now
-    )
+    message = listed(fields)
+    return with_condition(status, FIELDS_WITHOUT_EFFECT, "True", reason="NotImplemented", message=message, now=now)
 
 
 def waits(status: WorkflowStatus, reason: Reason, message: str, *, now: datetime) -> WorkflowStatus:
-    """The status with what the Workflow waits for now."""
+    """The status with the reason for which the Workflow waits."""
     return with_condition(status, CONDITION_SUCCEEDED, "Unknown", reason=reason, message=message, now=now)
 
 
-def ended(
+def terminated(
     status: WorkflowStatus, state: WorkflowState, reason: Reason, message: str, *, now: datetime
 ) -> WorkflowStatus:
     """The status in a terminal state, with the outcome."""
@@ -97,25 +96,25 @@ def written(workflow: Workflow, new: WorkflowStatus) -> MergePatch | None:
 
 
 def announced(workflow: Workflow, new: WorkflowStatus) -> Emit | None:
-    """The event that tells of a new status: when the state moves, or what is waited for becomes something else.
+    """The event that reports a new state or a new reason for waiting.
 
-    While actions run, each one's begin is told, and not the moments between them.
+    While actions run, only the start of each action is reported.
     """
-    before, after = condition(workflow.status, CONDITION_SUCCEEDED), condition(new, CONDITION_SUCCEEDED)
-    if after is None or before == after:
+    old, current = condition(workflow.status, CONDITION_SUCCEEDED), condition(new, CONDITION_SUCCEEDED)
+    if current is None or old == current:
         return None
-    if after.reason == Reason.ACTIONS_RUNNING:
+    if current.reason == Reason.ACTIONS_RUNNING:
         if not any(action.state == WorkflowState.RUNNING for task in new.tasks for action in task.actions):
             return None
-    elif before is not None and (before.status, before.reason) == (after.status, after.reason):
+    elif old is not None and (old.status, old.reason) == (current.status, current.reason):
         return None
-    return emit(WORKFLOW, workflow, reason=after.reason, message=after.message, warning=after.status == "False")
+    return emit(WORKFLOW, workflow, reason=current.reason, message=current.message, warning=current.status == "False")
 
 
 def changed(workflow: Workflow, new: WorkflowStatus, *, requeue_after_s: float | None = None) -> Decision:
-    """The decision that brings a new status to the API, tells of it, and waits for what its condition names."""
-    found = condition(new, CONDITION_SUCCEEDED)
-    waiting = Waiting(found.reason, found.message) if found is not None and found.status == "Unknown" else None
+    """The decision that writes and reports a new status, and waits for the reason in its condition."""
+    current = condition(new, CONDITION_SUCCEEDED)
+    waiting = Waiting(current.reason, current.message) if current is not None and current.status == "Unknown" else None
     return do(written(workflow, new), announced(workflow, new), waiting=waiting, requeue_after_s=requeue_after_s)
 
 
@@ -130,12 +129,12 @@ def with_actions(status: WorkflowStatus, action_id: str, new: WorkflowAction) ->
 
 
 def find_action(tasks: Sequence[WorkflowTask], action_id: str) -> tuple[WorkflowTask, WorkflowAction] | None:
-    """An action by its id, with the task it belongs to."""
+    """An action by its id, with its task."""
     return next(((task, a) for task in tasks for a in task.actions if a.id == action_id), None)
 
 
 def shortened(message: str, limit: int) -> str:
-    """A message of at most `limit` characters; what is cut off is said."""
+    """A message of at most `limit` characters, with a mark if it was longer."""
     if len(message) <= limit:
         return message
     mark = " ... (shortened)"

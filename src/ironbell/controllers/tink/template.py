@@ -1,7 +1,7 @@
-"""The controller of Templates: says at once whether a text parses, before any Workflow meets it.
+"""The controller of Templates: reports whether a text parses, before a Workflow uses it.
 
-Parsing is a question to the template engine, answered elsewhere: a text is parsed once per process and namespace, and
-again only when it changes. What a text does with a machine's data is seen only when a Workflow is rendered.
+Parsing is a query to the template engine: a text is parsed once per process and namespace, and again when it changes.
+Errors that depend on a server's data are found only when a Workflow is rendered.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/template.go (states that upstream never sets).
 """
@@ -22,32 +22,32 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Declaration, Resolver
 
 PARSE_TIMEOUT_S: Final = 120.0
-"""More than whoever parses takes until there is an outcome, waiting for a turn included."""
+"""More than a parser needs for an outcome, including the time in which it waits for a turn."""
 FOREVER_S: Final = 365 * 86400.0
 MESSAGE_LIMIT: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Query[str]):
-    """What is wrong with a text, with the line; empty if it parses."""
+    """The error in a text, with its line; empty if the text parses."""
 
     subject: ClassVar[str] = "the check of the Template"
 
     text: str
     namespace: str = ""
-    """Whose turn it is; see `controllers.tink.rendering.turns`."""
+    """The namespace that takes a turn; see `controllers.tink.rendering.turns`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateObserved:
-    """A Template, and what is known of its text."""
+    """A Template and the result of parsing its text."""
 
     template: Template
     parsed: Fact[str] | None = None
 
 
 class TemplateReconciler:
-    """Sets `status.state` of Templates; what is wrong goes into an event and an annotation."""
+    """Sets `status.state` of Templates, and reports errors in an event and an annotation."""
 
     name = "tink-template"
     declaration = Declaration(TEMPLATE)
@@ -62,19 +62,20 @@ class TemplateReconciler:
         template, parsed = observed.template, observed.parsed
         need = Need(_query(template), FOREVER_S, timeout_s=PARSE_TIMEOUT_S)
         if parsed is None:
-            return wait("Parsing", "the text is being parsed", needs=[need])
+            return wait("Parsing", "Parsing the text.", needs=[need])
         problem = parsed.error.message if parsed.value is None and parsed.error is not None else parsed.value or ""
-        return _told(template, shortened(problem, MESSAGE_LIMIT), need)
+        return _record(template, shortened(problem, MESSAGE_LIMIT), need)
 
 
 Parse: TypeAlias = Callable[[str, str], Awaitable[None]]
-"""Is given a text and its namespace. Raises `IronbellError` that is `Retry.NEVER` for a text at fault."""
+"""Parses the text of a Template in a namespace. Raises `IronbellError` that is `Retry.NEVER` for an error in the
+text."""
 
 
 def resolvers(parse: Parse) -> Mapping[type[Query[Any]], Resolver]:
-    """What answers the questions of the Template controller."""
+    """The resolvers of the Template controller."""
 
-    async def ask(query: Parsed) -> str:
+    async def parse_error(query: Parsed) -> str:
         try:
             await parse(query.text, query.namespace)
         except IronbellError as error:
@@ -83,14 +84,14 @@ def resolvers(parse: Parse) -> Mapping[type[Query[Any]], Resolver]:
             return error.message
         return ""
 
-    return {Parsed: ask}
+    return {Parsed: parse_error}
 
 
 def _query(template: Template) -> Parsed:
     return Parsed(template.spec.data, template.metadata.namespace)
 
 
-def _told(template: Template, problem: str, need: Need[str]) -> Decision:
+def _record(template: Template, problem: str, need: Need[str]) -> Decision:
     state = TemplateState.ERROR if problem else TemplateState.READY
     known = template.metadata.annotations.get(ERROR, "")
     if (template.status.state, known) == (state, problem):

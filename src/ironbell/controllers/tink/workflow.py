@@ -1,7 +1,7 @@
 """The controller of Workflows: a table of states and their handlers.
 
-It watches Templates and Hardware, so that a Workflow that waits for one starts when it appears, and bmc Jobs, so that
-nothing sleeps until a Job has ended. docs/workflows.md tells what users see.
+It watches Templates and Hardware, so that a Workflow that waits for them starts when they are created, and bmc Jobs, so
+that a Workflow continues when its Job has finished. docs/workflows.md describes it for users.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow.
 """
@@ -47,26 +47,23 @@ _BEFORE_THE_START: Final = frozenset({states.NEW, states.LEGACY_PENDING, states.
 _BEFORE_THE_END: Final = frozenset({states.PREPARING, states.PENDING, states.RUNNING})
 
 
-TOLD_S: Final = 3.0
-"""How often at most it is told what the agent works at: actions may take milliseconds, and each is written down with
-its times by the workflow service anyhow."""
+ACTION_DELAY_S: Final = 3.0
+"""Minimum interval between reports of the running action: actions may take milliseconds, and the workflow service
+records the times of each of them."""
 
 
-def _more_than_told(old: Workflow, new: Workflow) -> bool:
-    """Whether more follows from a change than another sentence about the action at work."""
+def _is_urgent(old: Workflow, new: Workflow) -> bool:
+    """Return whether a change needs more than another message about the running action."""
     if old.status.state != new.status.state or new.status.state not in (states.PENDING, states.RUNNING):
         return True
-    before, after = old.metadata, new.metadata
-    if (old.spec, before.deletion_timestamp, before.finalizers) != (
-        new.spec,
-        after.deletion_timestamp,
-        after.finalizers,
-    ):
+    if old.spec != new.spec or old.metadata.finalizers != new.metadata.finalizers:
+        return True
+    if old.metadata.deletion_timestamp != new.metadata.deletion_timestamp:
         return True
     return old.status.agent_id != new.status.agent_id or running.is_to_hand_over(new.status)
 
 
-OWN: Final = Changes(urgent=_more_than_told, delay_s=TOLD_S, reporting=True)
+OWN: Final = Changes(urgent=_is_urgent, delay_s=ACTION_DELAY_S, reporting=True)
 
 
 class WorkflowReconciler:
@@ -93,31 +90,33 @@ class WorkflowReconciler:
         if is_deleting(workflow):
             return finishing.deleting(observed, now)
         if ANNOTATION_DISABLED in workflow.metadata.annotations:
-            why = workflow.metadata.annotations[ANNOTATION_DISABLED]
-            return wait(Reason.DISABLED, f"annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}")
+            reason = workflow.metadata.annotations[ANNOTATION_DISABLED]
+            return wait(Reason.DISABLED, f"Annotation {ANNOTATION_DISABLED} is set: {reason or 'no reason given'}.")
         if observed.hardware is not None and (held := hold_reason(observed.hardware)) is not None:
             return _held_back(workflow, held, now)
         if workflow.status.state in _BEFORE_THE_START and (objection := _objection(observed)) is not None:
             return statuses.changed(workflow, statuses.waits(workflow.status, *objection, now=now))
         if (revoked := _revoked(observed)) and workflow.status.state in _BEFORE_THE_END:
-            status = statuses.ended(workflow.status, WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked, now=now)
+            status = statuses.terminated(
+                workflow.status, WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked, now=now
+            )
             return statuses.changed(workflow, status)
         handler = HANDLERS.get(workflow.status.state)
         if handler is None:
-            message = f"status.state {workflow.status.state!r} is none that this controller knows"
+            message = f"status.state {workflow.status.state!r} is not a state that this controller knows."
             return statuses.changed(workflow, statuses.waits(workflow.status, Reason.UNKNOWN_STATE, message, now=now))
         return handler(observed, now)
 
 
-def _held_back(workflow: Workflow, why: str, now: datetime) -> Decision:
-    """Leave machine and BMC alone: the record is of before, and nobody knows yet what happened since."""
+def _held_back(workflow: Workflow, reason: str, now: datetime) -> Decision:
+    """Do not touch server and BMC: the object was restored, and what happened since its backup is unknown."""
     if workflow.status.state in states.TERMINAL:
-        return wait(Reason.NOT_CONFIRMED, why)
-    return statuses.changed(workflow, statuses.waits(workflow.status, Reason.NOT_CONFIRMED, why, now=now))
+        return wait(Reason.NOT_CONFIRMED, reason)
+    return statuses.changed(workflow, statuses.waits(workflow.status, Reason.NOT_CONFIRMED, reason, now=now))
 
 
 def _objection(observed: Observed) -> tuple[Reason, str] | None:
-    """Why the Hardware does not let the Workflow start, by the agents that are known so far."""
+    """The objection of the Hardware to the start of the Workflow, by the agents that are known so far."""
     workflow, hardware = observed.workflow, observed.hardware
     if hardware is None:
         return None
@@ -129,6 +128,6 @@ def _objection(observed: Observed) -> tuple[Reason, str] | None:
 
 
 def _revoked(observed: Observed) -> str:
-    """Why nobody knows any more which machine booted for this Workflow; empty while that is not in doubt."""
+    """The reason why it is unknown which server booted for this Workflow; empty while it is known."""
     hardware = observed.hardware
     return revocation(hardware, observed.workflow.metadata.uid) if hardware is not None else ""

@@ -80,9 +80,9 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
 
 OF_WORKFLOW: Final[dict[str, Advice]] = {
     Reason.DISABLED: Advice("annotation tinkerbell.org/disabled is removed", "Remove the annotation"),
-    Reason.TEMPLATE_NOT_FOUND: Advice("the Template exists", "Create the Template, or correct spec.templateRef"),
+    Reason.TEMPLATE_MISSING: Advice("the Template exists", "Create the Template, or correct spec.templateRef"),
     Reason.TEMPLATE_NOT_RENDERED: Advice("the Template renders", "Correct the Template's spec.data"),
-    Reason.HARDWARE_NOT_FOUND: Advice("the Hardware exists", "Create the Hardware, or correct spec.hardwareRef"),
+    Reason.HARDWARE_MISSING: Advice("the Hardware exists", "Create the Hardware, or correct spec.hardwareRef"),
     Reason.HARDWARE_ERROR: Advice("the Hardware is valid", "Correct the Hardware"),
     Reason.INVALID_BOOT_OPTIONS: Advice("spec.bootOptions is valid", "Correct spec.bootOptions"),
     Reason.NO_BMC: Advice("the Hardware names a BMC", "Set spec.bmcRef of the Hardware, or boot the server by hand"),

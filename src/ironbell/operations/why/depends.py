@@ -51,8 +51,8 @@ _COUNTED: Final = ("replicas", "readyReplicas", "availableReplicas", "upToDateRe
 _CAPI: Final = "cluster.x-k8s.io"
 _OF_PROVIDERS: Final = ("InfrastructureReady", "BootstrapConfigReady", POWERED_ON)
 _BEFORE_ACTIONS: Final = {Reason.PREPARING, Reason.BOOT_JOB_RUNNING, Reason.BOOT_JOB_FAILED, Reason.NO_BMC}
-_OF_HARDWARE: Final = {Reason.HARDWARE_ERROR, Reason.HARDWARE_NOT_FOUND, Reason.BMC_SHARED}
-_OF_TEMPLATE: Final = {Reason.TEMPLATE_NOT_FOUND, Reason.TEMPLATE_NOT_RENDERED}
+_OF_HARDWARE: Final = {Reason.HARDWARE_ERROR, Reason.HARDWARE_MISSING, Reason.BMC_SHARED}
+_OF_TEMPLATE: Final = {Reason.TEMPLATE_MISSING, Reason.TEMPLATE_NOT_RENDERED}
 
 
 def queries(obj: Object) -> list[Query]:

@@ -75,7 +75,7 @@ def _performer(
 
 PERFORMERS = {
     RENDER: _performer(render.rendered, render.failed),
-    TRY_RENDER: _performer(render.agent_found, render.no_agent),
+    TRY_RENDER: _performer(render.agent_rendered, render.no_agent),
     RENDER_JOB: _performer(render.job_rendered, render.job_failed),
 }
 

@@ -34,8 +34,8 @@ def test_two_hardware_with_one_bmc_name_each_other() -> None:
     add(world, "b", dhcp("02:00:00:00:00:02", "10.0.0.2"), bmcRef=reference)
     end = crash_check(HardwareReconciler(), world)
     found = {h.metadata.name: h.metadata.annotations["ironbell.dev/error"] for h in end.list(HARDWARE)}
-    assert "the BMC of b" in found["a"]
-    assert "the BMC of a" in found["b"]
+    assert "names a BMC that b names" in found["a"]
+    assert "names a BMC that a names" in found["b"]
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_an_action_whose_machine_vanished_times_out(scene: Any) -> None:
     assert status.state == "TIMEOUT"
     assert scene.condition().reason == "ActionTimeout"
     assert "action stream of task install" in scene.condition().message
-    assert "lost power or network" in status.tasks[0].actions[0].message
+    assert "Check the server's power and network" in status.tasks[0].actions[0].message
 
 
 def test_a_wrong_clock_of_the_machine_times_nothing_out(scene: Any) -> None:
@@ -316,7 +316,7 @@ def test_the_reason_of_a_failing_action_is_kept(scene: Any) -> None:
     started(scene, bootOptions=NETBOOT)
     scene.report(0, "FAILED", "checksum is a, not b")
     assert scene.settled().status.state == "FAILED"
-    assert scene.condition().message == "action stream of task install: checksum is a, not b"
+    assert scene.condition().message == "Action stream of task install: checksum is a, not b"
     assert scene.pxe() == [False, False]
 
 

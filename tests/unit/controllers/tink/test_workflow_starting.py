@@ -9,9 +9,8 @@ from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.template import TEMPLATE
 from ironbell.api.tinkerbell.workflow import WORKFLOW
 from ironbell.base.clock import parse_rfc3339
-from ironbell.controllers.tink.identifiers import derived_ulid
 from ironbell.controllers.tink.names import FINALIZER_CLEANUP
-from ironbell.controllers.tink.render import RenderArguments, rendered
+from ironbell.controllers.tink.render import RenderArguments, derived_ulid, rendered
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import crash_check
 from support.rendering import InProcess, at_once

@@ -1,8 +1,8 @@
-"""A rendering process: takes requests from its standard input, one after the other, and answers on standard output.
+"""A rendering process: reads requests from its standard input, one after the other, and responds on standard output.
 
-A template is a program of a stranger's. What it may take is bounded by the engine (`codec.gotemplate.meter`); what the
-engine does not foresee is bounded here. The process can get so much memory and no more; an alarm that nothing in it
-can catch ends it when a request takes too long, and the kernel ends it with its parent, even while it computes.
+A template is an untrusted program. The engine limits what it uses (`codec.gotemplate.meter`), and this process enforces
+limits that the engine cannot: its memory is limited; an alarm that it cannot catch ends it if a request takes too long;
+and the kernel ends it with its parent, even while it computes.
 
 Source: prctl(2) (PR_SET_PDEATHSIG), setrlimit(2) (RLIMIT_DATA), setitimer(2), proc_pid_status(5), getrusage(2).
 """
@@ -36,9 +36,9 @@ from ironbell.controllers.tink.rendering.messages import (
 )
 
 MEMORY_BYTES: Final = 56 << 20
-"""What a request may add to the process."""
+"""Memory that requests may add to the process."""
 WALL_S: Final = 20.0
-"""After which the process that asked kills this one."""
+"""Time after which the parent kills this process."""
 ALARM_S: Final = WALL_S + 1.0
 _GROWN_KB: Final = 24 << 10
 _PDEATHSIG: Final = 1
@@ -56,7 +56,7 @@ def main() -> int:
     _warm(engine)
     _limit_memory()
     before_kb = _memory_kb("VmHWM")
-    # What libraries write as they run out of memory is no news to the log: the parent reports how it ended.
+    # Messages of libraries that run out of memory do not belong in the log: the parent reports the exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     _send(stdout, Answer())
     while (body := _frame(stdin)) is not None:
@@ -98,7 +98,7 @@ def _rendered(engine: TemplateEngine, request: Request) -> Answer:
 
 
 def out_of_memory() -> str:
-    """What is said of a template that needs more memory than there is for it."""
+    """The message about a template that exceeds the memory limit."""
     return f"the template needs more than {MEMORY_BYTES >> 20} MiB of memory: make its texts and lists shorter"
 
 
@@ -125,7 +125,7 @@ def _frame(stdin: BinaryIO) -> bytes | None:
 
 
 def _warm(engine: TemplateEngine) -> None:
-    """Load what the first request would load."""
+    """Load the modules that the first request needs."""
     engine.document(_WARMING, None, {"x": "a"})
 
 
@@ -136,7 +136,7 @@ def _limit_memory() -> None:
 
 
 def _memory_kb(name: str) -> int:
-    """A figure of this process. (`ru_maxrss` is no measure: it counts what the parent had when it forked.)"""
+    """A memory figure of this process. (`ru_maxrss` does not serve: it includes the parent's memory at the fork.)"""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 

@@ -1,4 +1,4 @@
-"""The template engine that the Workflow controllers use: templates, their data and the document, put together."""
+"""The template engine of the Workflow controllers: renders a template with its data, and parses the document."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ironbell.controllers.tink.render import Rendered
 
 
 class TemplateEngine:
-    """Renders in this process. Its calls take milliseconds, and seconds for what is meant to; a site makes them in
-    processes apart, see `controllers.tink.rendering.pool`."""
+    """Renders in this process. Calls take milliseconds, and seconds for hostile templates, so a site renders in
+    separate processes: see `controllers.tink.rendering.pool`."""
 
     def workflow(
         self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]
@@ -26,17 +26,17 @@ class TemplateEngine:
 
         Raises:
             TemplateError: the template does not render.
-            DocumentError: what it renders to is no workflow.
+            DocumentError: the result is not a valid workflow.
         """
         content = msgspec.to_builtins(hardware) if hardware is not None else None
         return self.document(template.spec.data, content, variables)
 
     def document(self, text: str, hardware: Mapping[str, Any] | None, variables: Mapping[str, str]) -> Rendered:
-        """Render a text for a Hardware, which is given as its JSON value.
+        """Render a text for the JSON value of a Hardware.
 
         Raises:
             TemplateError: the text does not render.
-            DocumentError: what it renders to is no workflow.
+            DocumentError: the result is not a valid workflow.
         """
         document = parse_document(gotemplate.render(text, template_data(hardware, hardware_map=variables)))
         return Rendered(document.tasks, document.global_timeout_s, document.ineffective)
@@ -50,7 +50,7 @@ class TemplateEngine:
         return self.address(text, msgspec.to_builtins(hardware.spec))
 
     def address(self, text: str, hardware_spec: Mapping[str, Any]) -> str:
-        """The same for the JSON value of a Hardware's spec.
+        """Fill in the address for the JSON value of a Hardware's spec.
 
         Raises:
             TemplateError: it does not render.
@@ -58,9 +58,9 @@ class TemplateEngine:
         return gotemplate.render(text, customboot_data(hardware_spec))
 
     def parse(self, text: str) -> None:
-        """Look for faults that no data can cure.
+        """Check a text for errors that do not depend on data.
 
         Raises:
-            TemplateError: the text is no template.
+            TemplateError: the text is not a valid template.
         """
         gotemplate.check(text)

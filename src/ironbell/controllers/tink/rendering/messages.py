@@ -1,6 +1,6 @@
-"""What `core` and its rendering processes say to each other: frames of JSON, each behind its length.
+"""Messages between `core` and its rendering processes: frames of JSON, each after its length.
 
-Everything that a template sees goes through these pipes, so no secret is on a command line.
+All data of a template passes through these pipes, so no secret is on a command line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ironbell.controllers.tink.render import Rendered
 
 LENGTH: Final = struct.Struct(">I")
 ANSWER_BYTES: Final = 8 << 20
-"""Of a frame that a rendering process sends: more than any document of the rendered size makes."""
+"""Maximum size of a frame from a rendering process: more than any document of the allowed size needs."""
 
 
 class RenderWorkflow(msgspec.Struct, tag="workflow", frozen=True):
@@ -23,7 +23,7 @@ class RenderWorkflow(msgspec.Struct, tag="workflow", frozen=True):
 
     text: str
     hardware: Any
-    """The Hardware, or None; its JSON value where it arrives."""
+    """The Hardware or None; the receiver gets its JSON value."""
     variables: Mapping[str, str]
 
 
@@ -32,11 +32,11 @@ class RenderAddress(msgspec.Struct, tag="address", frozen=True):
 
     text: str
     hardware_spec: Any
-    """The spec of the Hardware; its JSON value where it arrives."""
+    """The spec of the Hardware; the receiver gets its JSON value."""
 
 
 class Check(msgspec.Struct, tag="check", frozen=True):
-    """Whether a text parses."""
+    """Check whether a text parses."""
 
     text: str
 
@@ -45,20 +45,20 @@ Request: TypeAlias = RenderWorkflow | RenderAddress | Check
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a request came to. `seconds` is the processor time that it took."""
+    """The response to a request. `seconds` is the processor time that the request took."""
 
     seconds: float = 0.0
     workflow: Rendered | None = None
     text: str = ""
     problem: str = ""
-    """Why nothing was rendered; empty if something was."""
+    """The error that prevented the rendering; empty on success."""
     reason: str = ""
     is_limit: bool = False
-    """Whether the problem is that it took more than it may."""
+    """Whether the problem is an exceeded limit."""
     defect: str = ""
-    """A traceback: an error of ours."""
+    """The traceback of a defect in Ironbell."""
     is_last: bool = False
-    """The process has grown by this request, and ends."""
+    """Whether the process has grown by this request, and exits."""
 
 
 requests: Final = msgspec.json.Decoder(Request)
@@ -67,5 +67,5 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 def framed(body: bytes) -> bytes:
-    """A frame."""
+    """The frame of a message."""
     return LENGTH.pack(len(body)) + body

@@ -1,13 +1,13 @@
-"""Rendering in processes of their own, which are killed when a template takes more than it may.
+"""Rendering in separate processes, which are killed when a template exceeds a limit.
 
-A thread cannot be stopped: templates that ran on after their time was over kept everything that needed a thread
-waiting, the API among it. A few processes are kept warm, since starting one takes half a second. Each has one request
-at a time; one that does not answer in time, or has grown, is replaced. Namespaces take turns (`rendering.turns`).
+A thread cannot be stopped: a template that runs on after its timeout would block everything that needs a thread,
+including the API. A few processes are kept warm, since starting one takes half a second. Each has one request at a
+time, and is replaced if it does not respond in time or has grown. Namespaces take turns (`rendering.turns`).
 
 Source of the processor time: Linux proc(5), proc_pid_stat(5).
 
-Failure modes: `RenderError` for whatever is wrong with a text, a limit that it exceeds among it; `RenderingBusyError`
-and `RenderingUnavailableError` for what may be tried again.
+Failure modes: `RenderError` for errors in a text, including an exceeded limit; `RenderingBusyError` and
+`RenderingUnavailableError` for errors that a retry may resolve.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ _log = structlog.get_logger()
 
 PROCESSES: Final = 2
 START_S: Final = 60.0
-"""How long a process may take to start, on a machine that has other things to do."""
+"""Timeout of the start of a process, on a busy host."""
 TURN_S: Final = 10.0
-"""How long a request waits for its turn."""
+"""Timeout of a request that waits for its turn."""
 _TRIES: Final = 2
 STARVED: Final = 1 / 40
-"""A request that got less than this share of its time from the processors says nothing about its template."""
+"""Share of processor time below which a timeout does not show that the template is slow."""
 SLOW_AFTER_S: Final = 1.0
-"""A request without an answer after this long counts as slow already."""
+"""Time after which a request without a response is slow."""
 _UTIME: Final = 11
-"""Of the fields in /proc/PID/stat behind the program's name: processor time in user mode, then that in the kernel."""
+"""Index of user time in /proc/PID/stat, counted after the program's name; the next field is system time."""
 _MODULE: Final = "ironbell.controllers.tink.rendering.child"
 
 _exceeded = Counter(
@@ -69,21 +69,21 @@ _exceeded = Counter(
 
 
 class RenderingUnavailableError(IronbellError):
-    """No process renders at the moment; the same may be tried again."""
+    """No process renders at the moment; a retry may succeed."""
 
     reason = "RenderingUnavailable"
 
 
-class _Ended(Exception):  # noqa: N818 - a state
-    """The process ended before it had answered."""
+class _Exited(Exception):  # noqa: N818 - a state
+    """The process exited before it responded."""
 
 
-class _Killed(_Ended):
-    """By somebody else, an administrator or the kernel: that says nothing about the template."""
+class _Killed(_Exited):
+    """An administrator or the kernel killed the process, which does not show an error in the template."""
 
 
 class RenderingPool:
-    """Satisfies `controllers.tink.render.Renderer`. `close` ends what it has started."""
+    """Satisfies `controllers.tink.render.Renderer`. `close` kills the processes."""
 
     def __init__(self, *, processes: int = PROCESSES, wall_s: float = WALL_S, clock: Clock | None = None) -> None:
         self._turns = Turns(processes, clock or SteadyClock())
@@ -95,16 +95,16 @@ class RenderingPool:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that there are."""
+        """Process ids of the running processes."""
         return [worker.process.pid for worker in self._workers if worker.process is not None]
 
     def start(self) -> None:
-        """Begin to start the processes; without it the first request does."""
+        """Start the processes in the background; otherwise the first request starts them."""
         for worker in self._workers:
             self._start(worker)
 
     async def close(self) -> None:
-        """Kill the processes, whatever they are at. Cancellation point."""
+        """Kill the processes, even if they render. Cancellation point."""
         self._is_closed = True
         for task in self._starting:
             task.cancel()
@@ -118,15 +118,15 @@ class RenderingPool:
         """Render a Template for a Workflow of that name.
 
         Raises:
-            RenderError: the template does not render, not to a workflow, or exceeds a limit.
-            RenderingBusyError: others go first.
+            RenderError: the template does not render to a valid workflow, or exceeds a limit.
+            RenderingBusyError: other namespaces have their turn.
             RenderingUnavailableError: no process could be started.
         """
         namespace, its_name = template.key
         request = RenderWorkflow(template.spec.data, hardware, variables)
-        answer = await self._ask(namespace, request, f"Template {namespace}/{its_name}")
+        answer = await self._request(namespace, request, f"Template {namespace}/{its_name}")
         if answer.workflow is None:
-            raise RenderingUnavailableError("a rendering process gave no workflow; its log has why")
+            raise RenderingUnavailableError("a rendering process returned no workflow; see its log")
         return answer.workflow
 
     async def media_url(self, text: str, hardware: Hardware) -> str:
@@ -137,21 +137,21 @@ class RenderingPool:
         """
         namespace, name = hardware.key
         request = RenderAddress(text, hardware.spec)
-        return (await self._ask(namespace, request, f"the media URL for Hardware {namespace}/{name}")).text
+        return (await self._request(namespace, request, f"the media URL for Hardware {namespace}/{name}")).text
 
     async def parse(self, text: str, namespace: str) -> None:
-        """Look for faults that no data can cure.
+        """Check a text for errors that do not depend on data.
 
         Raises:
-            RenderError: the text is no template, or takes too long to be parsed.
+            RenderError: the text is not a valid template, or takes too long to be parsed.
             RenderingBusyError, RenderingUnavailableError: as `workflow`.
         """
-        await self._ask(namespace, Check(text), f"a Template in namespace {namespace}")
+        await self._request(namespace, Check(text), f"a Template in namespace {namespace}")
 
-    async def _ask(self, namespace: str, request: Any, subject: str) -> Answer:
+    async def _request(self, namespace: str, request: Any, subject: str) -> Answer:
         try:
             async with asyncio.timeout(TURN_S):
-                await self._turns.take(namespace)
+                await self._turns.acquire(namespace)
         except TimeoutError:
             raise RenderingBusyError(f"{subject} was not rendered: other templates took {TURN_S:g} s") from None
         worker, seconds = self._idle.pop(), None
@@ -160,7 +160,7 @@ class RenderingPool:
             seconds = answer.seconds
         finally:
             self._idle.append(worker)
-            self._turns.give_back(namespace, seconds)
+            self._turns.release(namespace, seconds)
         return _judged(answer, subject)
 
     async def _answered(self, worker: _Worker, namespace: str, request: Any) -> Answer:
@@ -174,43 +174,43 @@ class RenderingPool:
         self._start(worker)
         try:
             await worker.wait_ready()
-        except (OSError, TimeoutError, _Ended, msgspec.DecodeError) as error:
-            why = str(error) or type(error).__name__
-            raise RenderingUnavailableError(f"no process to render in could be started: {why}") from error
+        except (OSError, TimeoutError, _Exited, msgspec.DecodeError) as error:
+            reason = str(error) or type(error).__name__
+            raise RenderingUnavailableError(f"cannot start a rendering process: {reason}") from error
 
     async def _answer(self, worker: _Worker, namespace: str, request: Any) -> Answer:
         answer = None
         try:
-            answer = await self._asked(worker, namespace, request)
+            answer = await self._attempt(worker, namespace, request)
             return answer
         finally:
-            # One that has not answered is of no use any more: what it may still answer is to nobody's question.
+            # A process that has not responded is of no use: its late response would be taken for the next request's.
             if answer is None or answer.is_last:
                 await asyncio.shield(worker.kill())
                 self._start(worker)
 
-    async def _asked(self, worker: _Worker, namespace: str, request: Any) -> Answer:
-        slow = asyncio.get_running_loop().call_later(SLOW_AFTER_S, self._turns.note, namespace, SLOW_AFTER_S)
+    async def _attempt(self, worker: _Worker, namespace: str, request: Any) -> Answer:
+        slow = asyncio.get_running_loop().call_later(SLOW_AFTER_S, self._turns.record, namespace, SLOW_AFTER_S)
         before_s = worker.processor_s()
         try:
             async with asyncio.timeout(self._wall_s):
-                return await worker.ask(encode(request))
+                return await worker.request(encode(request))
         except TimeoutError:
             used_s = worker.processor_s() - before_s
             if used_s < self._wall_s * STARVED:
                 raise RenderingUnavailableError(
-                    f"rendering got {used_s:.1f} s of processor time in {self._wall_s:g} s: the machine is overloaded"
+                    f"rendering got {used_s:.1f} s of processor time in {self._wall_s:g} s: the host is overloaded"
                 ) from None
             problem = (
-                f"rendering took more than {self._wall_s:g} s and was ended: make the template simpler, "
+                f"rendering took more than {self._wall_s:g} s and was cancelled: make the template simpler, "
                 "or compute keys, passwords and the like beforehand"
             )
         except _Killed:
             raise
-        except _Ended as ended:
-            problem = f"{out_of_memory()} (the process that rendered it ended: {ended})"
+        except _Exited as terminated:
+            problem = f"{out_of_memory()} (its rendering process exited: {terminated})"
         except (OSError, msgspec.DecodeError) as error:
-            raise RenderingUnavailableError(f"a rendering process did not answer: {error}") from error
+            raise RenderingUnavailableError(f"a rendering process did not respond: {error}") from error
         finally:
             slow.cancel()
         return Answer(problem=problem, is_limit=True, is_last=True, seconds=self._wall_s)
@@ -231,21 +231,21 @@ class _Worker:
     def __init__(self) -> None:
         self.process: Process | None = None
         self.is_started = False
-        """Or about to be."""
+        """Whether the process was started, or is being started."""
         self._ready = asyncio.Event()
         self._failure: Exception | None = None
 
     async def start(self) -> None:
-        """Start the process and wait until it is ready; how that ends is for `wait_ready` to say."""
-        self._failure = _Ended("it was not needed any more")
+        """Start the process and wait until it is ready; `wait_ready` raises the error."""
+        self._failure = _Exited("it was no longer needed")
         try:
             async with asyncio.timeout(START_S):
                 self.process = await asyncio.create_subprocess_exec(
                     sys.executable, "-m", _MODULE, str(os.getpid()), stdin=PIPE, stdout=PIPE, start_new_session=True
                 )
                 await self._read()
-        except (OSError, TimeoutError, _Ended, msgspec.DecodeError) as error:
-            _log.warning("no rendering process could be started", why=str(error) or type(error).__name__)
+        except (OSError, TimeoutError, _Exited, msgspec.DecodeError) as error:
+            _log.warning("rendering process not started", reason=str(error) or type(error).__name__)
             self._failure = error
         else:
             self._failure = None
@@ -256,30 +256,30 @@ class _Worker:
             ready.set()
 
     async def wait_ready(self) -> None:
-        """Until it is ready.
+        """Wait until the process is ready.
 
         Raises:
-            OSError, TimeoutError, _Ended, DecodeError: it did not start.
+            OSError, TimeoutError, _Exited, DecodeError: the process did not start.
         """
         await self._ready.wait()
         if self._failure is not None:
             raise self._failure
 
-    async def ask(self, body: bytes) -> Answer:
-        """Send a request and read the answer.
+    async def request(self, body: bytes) -> Answer:
+        """Send a request and read the response.
 
         Raises:
-            _Ended: the process ended before.
+            _Exited: the process exited before it responded.
         """
         if self.process is None or self.process.stdin is None:
-            raise _Ended("it is gone")
+            raise _Exited("it was killed")
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.process.stdin.write(framed(body))
             await self.process.stdin.drain()
         return await self._read()
 
     def processor_s(self) -> float:
-        """The processor time that the process has used; 0 if it is gone."""
+        """The processor time that the process has used; 0 if it no longer exists."""
         if self.process is None:
             return 0.0
         try:
@@ -289,7 +289,7 @@ class _Worker:
         return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) / os.sysconf("SC_CLK_TCK")
 
     async def kill(self) -> None:
-        """End the process, and wait until it has."""
+        """Kill the process, and wait until it has exited."""
         process, self.process = self.process, None
         self.is_started, self._ready = False, asyncio.Event()
         if process is None:
@@ -301,32 +301,32 @@ class _Worker:
     async def _read(self) -> Answer:
         process = self.process
         if process is None or process.stdout is None:
-            raise _Ended("it is gone")
+            raise _Exited("it was killed")
         try:
             (size,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
             if size > ANSWER_BYTES:
-                raise _Ended("its answer is too long")
+                raise _Exited("its response is too long")
             return answers.decode(await process.stdout.readexactly(size))
         except asyncio.IncompleteReadError:
             status = await process.wait()
             if status == -signal.SIGKILL:
                 raise _Killed("killed") from None
-            raise _Ended(f"signal {-status}" if status < 0 else f"exit status {status}") from None
+            raise _Exited(f"signal {-status}" if status < 0 else f"exit status {status}") from None
 
 
 def _judged(answer: Answer, subject: str) -> Answer:
-    """The answer, if something was rendered.
+    """Return the response of a successful rendering.
 
     Raises:
-        RenderError: it was not.
-        RenderingUnavailableError: by a defect of ours.
+        RenderError: the rendering failed.
+        RenderingUnavailableError: Ironbell has a defect.
     """
     if answer.defect:
         _log.error("defect in a rendering process", traceback=answer.defect)
-        raise RenderingUnavailableError(f"{subject} met an unexpected error in rendering; the log has it")
+        raise RenderingUnavailableError(f"rendering of {subject} failed with an unexpected error; see the log")
     if answer.is_limit:
         _exceeded.inc()
-        _log.warning("a template exceeded a limit", template=subject, problem=answer.problem)
+        _log.warning("template limit exceeded", template=subject, problem=answer.problem)
         raise RenderError(f"{subject} exceeds a limit of rendering: {answer.problem}")
     if answer.problem:
         raise RenderError(answer.problem)
@@ -334,7 +334,7 @@ def _judged(answer: Answer, subject: str) -> Answer:
 
 
 def rendering_pool(runtime: Runtime) -> RenderingPool:
-    """Create the rendering processes that a process's controllers and webhooks share, and begin to start them."""
+    """Create the pool that the controllers and webhooks of a process share, and start its processes."""
     pool = RenderingPool(clock=runtime.clock)
     pool.start()
     return pool

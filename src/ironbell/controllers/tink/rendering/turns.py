@@ -1,8 +1,8 @@
-"""Whose template is rendered next: turns between namespaces, for the few processes that render.
+"""Turns between namespaces for the few rendering processes.
 
-A namespace renders in all processes but one, so that one is left for another. One whose templates take long by their
-mean shares all processes but one with others of that kind, and the rest of it is not kept waiting here: a controller
-has few workers, and each that waits for a slow namespace is one less for all others. It is tried again later.
+A namespace may use all processes but one, so that one remains for others. Namespaces whose templates are slow on
+average share all processes but one, and the rest of their requests is rejected rather than queued: a controller has few
+workers, and each that waits for a slow namespace is lost to the others. The requests are retried later.
 
 For use in one event loop. Failure modes: `RenderingBusyError`.
 """
@@ -18,9 +18,9 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError, Retry
 
 SLOW_S: Final = 0.3
-"""Mean processor time of a rendering from which on a namespace is slow."""
+"""Mean processor time of renderings above which a namespace is slow."""
 WAITING_S: Final = 1.0
-"""Work of a namespace that may wait."""
+"""Work of a namespace that may be queued."""
 REMEMBERED_S: Final = 60.0
 _WEIGHT: Final = 0.5
 _FIRST_S: Final = 0.01
@@ -28,7 +28,7 @@ _NAMESPACES: Final = 4096
 
 
 class RenderingBusyError(IronbellError):
-    """Others go first; the same may be tried again."""
+    """Other namespaces have their turn; a retry may succeed."""
 
     reason = "RenderingBusy"
     retry = Retry.SOON
@@ -44,7 +44,7 @@ class _Namespace:
 
 
 class Turns:
-    """So many turns at a time."""
+    """Turns of namespaces, of which `slots` are given at a time."""
 
     def __init__(self, slots: int, clock: Clock) -> None:
         self._slots = slots
@@ -54,11 +54,11 @@ class Turns:
         self._namespaces: dict[str, _Namespace] = {}
         self._given = 0
 
-    async def take(self, namespace: str) -> None:
-        """Wait for a turn; each must be given back. Cancellation point.
+    async def acquire(self, namespace: str) -> None:
+        """Wait for a turn, which the caller must release. Cancellation point.
 
         Raises:
-            RenderingBusyError: too much of this namespace waits already.
+            RenderingBusyError: too many requests of this namespace are queued.
         """
         known = self._known(namespace)
         if self._is_full(known, len(known.waiting) + 1):
@@ -70,22 +70,22 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.give_back(namespace, None)
+                self.release(namespace, None)
             elif turn in known.waiting:
                 known.waiting.remove(turn)
             raise
 
-    def give_back(self, namespace: str, seconds: float | None) -> None:
-        """End a turn that took so much processor time; None if it was not used."""
+    def release(self, namespace: str, seconds: float | None) -> None:
+        """End a turn that used this much processor time; None if it was not used."""
         known = self._known(namespace)
         known.running -= 1
         self._free += 1
         if seconds is not None:
-            self.note(namespace, seconds)
+            self.record(namespace, seconds)
         self._give()
 
-    def note(self, namespace: str, seconds: float) -> None:
-        """Count what a rendering has taken, or has taken so far."""
+    def record(self, namespace: str, seconds: float) -> None:
+        """Record the processor time of a rendering, or of one that still runs."""
         known = self._known(namespace)
         known.mean_s += _WEIGHT * (seconds - known.mean_s)
         while known.waiting and self._is_full(known, len(known.waiting)):
@@ -139,5 +139,5 @@ class Turns:
 
 def _busy(namespace: str) -> RenderingBusyError:
     return RenderingBusyError(
-        f"templates of namespace {namespace or 'default'} take long to render, and others go first; it is tried again"
+        f"templates of namespace {namespace or 'default'} take long to render, and others have their turn; retrying"
     )
