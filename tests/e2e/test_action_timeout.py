@@ -55,7 +55,7 @@ async def test_installation_whose_action_hangs_is_tried_again_and_then_surfaced(
             )
         why = f"the action did not end within its timeout of {LIMIT_S} s"
         assert any(text.startswith("attempt 1 of 2 failed: ") and why in text for text in machine.said), machine.said
-        assert machine.said[-1].startswith("installation failed 2 of 2 times: ")
+        assert machine.said[-1].startswith("The installation failed 2 of 2 times: ")
         assert why in machine.said[-1]
         assert seen.state(MACHINE) == "TIMEOUT"
         assert seen.action_state(MACHINE, "erase the disk") == "SUCCESS"

@@ -42,7 +42,7 @@ PROFILE: dict[str, Any] = {
 TOO_MUCH: tuple[tuple[dict[str, Any], str], ...] = (
     ({"cpuCores": 4096}, "cpuCores is less than 4096"),
     ({"memory": "64Ti"}, "memory is less than 64Ti"),
-    ({"disks": {"count": 1, "size": "5Gi"}}, "disks: 0 of at least 5Gi are there, 1 are needed"),
+    ({"disks": {"count": 1, "size": "5Gi"}}, "disks: it has 0 of at least 5Gi, and 1 are required"),
 )
 """What it is not, and what is said of it then."""
 REFUSED: dict[str, Any] = {"within_s": 30, "what": "refusal"}

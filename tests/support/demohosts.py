@@ -70,7 +70,7 @@ OWNERS: Final = OwnerKind(
     status_of=lambda host: OwnerStatus(
         hardware_key(host.spec.provider_id), host.status.ready, host.status.phase, host.status.conditions
     ),
-    asks_for=lambda host: msgspec.json.encode(host.spec.selector).decode(),
+    wish_key=lambda host: msgspec.json.encode(host.spec.selector).decode(),
     cluster_of=lambda host: (host.metadata.namespace, ""),
 )
 LIFECYCLE: Final = Lifecycle(OWNERS)

@@ -1,4 +1,4 @@
-"""The address that a BMC's password may be sent to. Pure.
+"""The address to which a BMC's password may be sent. Pure.
 
 Whoever may change a bmc Machine could have its password sent to a machine of their own. So the address that a password
 was first used with is recorded on the Machine, and the password goes nowhere else until somebody who may read the
@@ -20,20 +20,21 @@ from ironbell.contract.servers.bmc_service import service_of
 from ironbell.kube.decision import Key
 
 ADDRESS: Final = "ironbell.dev/bmc-address"
-"""Annotation on a bmc Machine: the address that its password is used with. The controllers set it."""
+"""Annotation on a bmc Machine: the address with which its password is used. The controllers set it."""
 CONFIRMED: Final = "ironbell.dev/bmc-address-confirmed"
-"""Annotation on a bmc Machine: the address that somebody who may read its Secret has confirmed."""
+"""Annotation on a bmc Machine: the address that a user who may read its Secret has confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Where the password of a Machine may be sent."""
+    """The addresses to which the password of a Machine may be sent."""
 
     machine: Key
     addresses: tuple[str, ...]
 
     def problem(self, connection: Connection) -> str:
-        """Why the password must not be sent to this connection's address, and what to do; empty if it may."""
+        """The reason why the password must not be sent to this connection's address, with the remedy; empty if it
+        may."""
         address = address_of(connection)
         if address in self.addresses:
             return ""
@@ -41,20 +42,20 @@ class Pin:
 
 
 def has_secret(connection: Connection) -> bool:
-    """Whether anything secret is sent to the BMC."""
+    """Return whether a connection sends a secret to the BMC."""
     rpc = connection.provider_options.rpc if connection.provider_options is not None else None
     signs = rpc is not None and rpc.hmac is not None and any(rpc.hmac.secrets.values())
     return signs or (connection.auth_secret_ref is not None and bool(connection.auth_secret_ref.name))
 
 
 def address_of(connection: Connection) -> str:
-    """Host and port that a password is sent to, the usual port left out."""
+    """Host and port to which a password is sent, without the default port."""
     service = service_of(connection)
     return address_text(service.host, service.port)
 
 
 def address_text(host: str, port: int | None) -> str:
-    """Host and port as they are recorded: the usual port is left out."""
+    """Host and port in the recorded form, without the default port."""
     bare = host.lower().removeprefix("[").removesuffix("]").removesuffix(".")
     if port in (None, 0, HTTPS_PORT):
         return bare
@@ -62,7 +63,7 @@ def address_text(host: str, port: int | None) -> str:
 
 
 def pin_of(machine: Machine) -> Pin | None:
-    """Where the password of a Machine may be sent; None while no address is recorded, or where there is no password."""
+    """The pin of a Machine; None while no address is recorded, or if it has no password."""
     recorded = machine.metadata.annotations.get(ADDRESS, "")
     if not recorded or not has_secret(machine.spec.connection):
         return None
@@ -71,7 +72,7 @@ def pin_of(machine: Machine) -> Pin | None:
 
 
 def to_record(machine: Machine) -> str:
-    """The address to record on a Machine: its present one if none is recorded, or if it was confirmed; else empty."""
+    """The address to record on a Machine: its current one if none is recorded, or if it was confirmed; else empty."""
     if not has_secret(machine.spec.connection):
         return ""
     present = address_of(machine.spec.connection)
@@ -82,13 +83,13 @@ def to_record(machine: Machine) -> str:
 
 
 def problem(machine: Machine) -> str:
-    """Why the password of a Machine is not sent to its BMC, and what to do; empty if it is."""
+    """The reason why the password of a Machine is not sent to its BMC, with the remedy; empty if it is."""
     pin = pin_of(machine)
     return pin.problem(machine.spec.connection) if pin is not None else ""
 
 
 def cause_and_remedy(machine: Machine) -> tuple[str, str]:
-    """The same in two sentences without full stops, for `why`."""
+    """Cause and remedy of `problem` without full stops, for `why`."""
     pin, address = pin_of(machine), address_of(machine.spec.connection)
     if pin is None or address in pin.addresses:
         return "", ""
@@ -99,7 +100,7 @@ def cause_and_remedy(machine: Machine) -> tuple[str, str]:
 def confirmation(machine: Key, address: str) -> str:
     """The command that confirms an address."""
     command = f"kubectl annotate {MACHINE.plural}.{MACHINE.group} {machine[1]} -n {machine[0]} --overwrite"
-    return f"if that is its BMC, somebody who may read the Secret confirms it: `{command} {CONFIRMED}={address}`"
+    return f"if that is its BMC, a user who may read the Secret has to confirm it: `{command} {CONFIRMED}={address}`"
 
 
 def rights_to_write(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterable[tuple[str, list[list[Access]]]]:

@@ -1,4 +1,4 @@
-"""Who may claim the servers of a namespace. Pure.
+"""Rules for claims of the servers of a namespace. Pure.
 
 Servers are found by label, in whatever namespace their Hardware is. The Namespace of the Hardware says which other
 namespaces may claim them; every front door asks here before it claims. As long as no Namespace says anything, any
@@ -23,30 +23,30 @@ ANNOTATED: Final[Index[Namespace]] = Index(
     "claims-from",
     lambda namespace: ["set"] if CLAIMS_FROM in namespace.metadata.annotations else [],
 )
-"""Namespaces that say who may claim their servers."""
+"""Namespaces with rules for claims of their servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRules:
-    """What all Namespaces say."""
+    """The rules of all Namespaces."""
 
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Namespaces that say something, with those that they name."""
+    """Namespaces with rules, and the namespaces that they name."""
 
     @property
     def are_set(self) -> bool:
-        """Whether any Namespace says anything; otherwise every claim is allowed."""
+        """Return whether any Namespace has rules; otherwise every claim is allowed."""
         return bool(self.allowed)
 
     def allow(self, owner: str, claimant: str) -> bool:
-        """Whether servers in the namespace `owner` may be claimed from the namespace `claimant`."""
+        """Return whether servers in the namespace `owner` may be claimed from the namespace `claimant`."""
         if owner == claimant or not self.are_set:
             return True
         named = self.allowed.get(owner, frozenset())
         return claimant in named or EVERYBODY in named
 
     def problem(self, owner: str, claimant: str) -> str:
-        """Why a server in `owner` cannot be claimed from `claimant`; empty if it can."""
+        """The reason why a server in `owner` cannot be claimed from `claimant`; empty if it can."""
         if self.allow(owner, claimant):
             return ""
         return f'Namespace "{owner}" allows no claims from namespace "{claimant}" ({CLAIMS_FROM})'
@@ -56,7 +56,7 @@ UNSET: Final = ClaimRules()
 
 
 def claim_rules(namespaces: Iterable[Namespace]) -> ClaimRules:
-    """The rules that Namespaces give."""
+    """Read the rules of Namespaces."""
     found = {}
     for namespace in namespaces:
         text = namespace.metadata.annotations.get(CLAIMS_FROM)
@@ -71,17 +71,17 @@ def cached_rules(cache: Cache) -> ClaimRules:
 
 
 def rules_changed(old: Namespace | None, new: Namespace | None) -> bool:
-    """Whether a Namespace says something else than before."""
+    """Return whether the rules of a Namespace changed."""
     return _text(old) != _text(new)
 
 
 def remedy(owner: str, claimant: str) -> str:
-    """How the claims of a namespace are allowed."""
+    """The remedy that allows claims of a namespace."""
     return f'add "{claimant}" to annotation {CLAIMS_FROM} of Namespace "{owner}"'
 
 
 def unrestricted(owner: str, claimant: str) -> str:
-    """The message of a claim that nobody has allowed and nobody forbids."""
+    """The message about a claim that no rule allows or forbids."""
     return (
         f'Namespace "{claimant}" claimed a server of namespace "{owner}", and no Namespace says who may claim its'
         f" servers. To allow this and nothing else: kubectl annotate namespace {owner} {CLAIMS_FROM}={claimant}"

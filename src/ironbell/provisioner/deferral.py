@@ -1,4 +1,4 @@
-"""Complete wipes that are deferred: for whom a server is reserved, how long, and what is due after a release. Pure.
+"""Complete wipes that are deferred: the reservation of a server, its duration, and the due wipe after a release. Pure.
 
 A server with `ironbell.dev/wipe: deferred` is wiped quickly at release and reserved for its Cluster. The reservation
 ends when the Cluster is deleted, when the Hardware is, or when it has lasted `RESERVED_S` and a Machine of another
@@ -21,14 +21,14 @@ from ironbell.contract.servers.wipe_due import WipeDue, cluster_identity, wipe_d
 from ironbell.kube.finalizers import is_deleting
 
 RESERVED_S: Final = 900.0
-"""How long a server is reserved at least while its Cluster exists: a rolling upgrade uses it within minutes."""
+"""Minimum duration of a reservation while its Cluster exists: a rolling upgrade uses the server within minutes."""
 MOVE_S: Final = 30.0
-"""How long a complete wipe waits after the reservation ended: a move to another API deletes Clusters before it deletes
+"""Delay of a complete wipe after the end of the reservation: a move to another API deletes Clusters before it deletes
 the Hardware that went along."""
 
 
 def due_after(hardware: Hardware, new: WipeDue, *, is_deferred: bool, was_written: bool, wiped: bool) -> WipeDue | None:
-    """What is due once a machine has released this server.
+    """The wipe that is due once a machine has released this server.
 
     Args:
         hardware: the server.
@@ -50,7 +50,7 @@ def due_after(hardware: Hardware, new: WipeDue, *, is_deferred: bool, was_writte
 
 
 def reservation_of(hardware: Hardware) -> WipeDue | None:
-    """For whom a server is reserved that no machine has; None if a machine has it, or nothing is due.
+    """The due wipe of a reserved server; None if a machine has the server, or no wipe is due.
 
     One without any claim counts as well: its labels were removed by hand, which settles nothing.
     """
@@ -59,13 +59,14 @@ def reservation_of(hardware: Hardware) -> WipeDue | None:
 
 
 def is_reserved_for(hardware: Hardware, cluster: str) -> bool:
-    """Whether machines of a Cluster (`cluster_identity`) may claim a reserved server."""
+    """Return whether machines of a Cluster (`cluster_identity`) may claim a reserved server."""
     due = reservation_of(hardware)
     return due is not None and bool(cluster) and due.owner == cluster and not due.ended
 
 
 def end_of_reservation(hardware: Hardware, due: WipeDue, cluster: Cluster | None) -> str:
-    """Why the reservation ends, whoever waits; empty if it does not. `cluster` is the one of that name."""
+    """The reason for which the reservation ends regardless of waiting owners; empty if it does not. `cluster` is the
+    one of that name."""
     if is_deleting(hardware):
         return "its Hardware is being deleted"
     if cluster is None or _identity(cluster) != due.owner:
@@ -75,7 +76,7 @@ def end_of_reservation(hardware: Hardware, due: WipeDue, cluster: Cluster | None
     return ""
 
 
-def ended(due: WipeDue, why: str, now: datetime) -> WipeDue:
+def without_reservation(due: WipeDue, why: str, now: datetime) -> WipeDue:
     """The record with which the complete wipe begins."""
     return msgspec.structs.replace(due, ended=why, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
 
@@ -86,7 +87,7 @@ def begins_in_s(due: WipeDue, now: datetime) -> float:
 
 
 def yields_in_s(due: WipeDue, now: datetime) -> float:
-    """Seconds until another Cluster that finds no other server may have this one wiped for it; 0 if now."""
+    """Seconds until another Cluster that finds no other server may end the reservation of this one; 0 if it may now."""
     return max(0.0, (_time(due.since, now) + timedelta(seconds=RESERVED_S) - now).total_seconds())
 
 

@@ -96,8 +96,8 @@ def deletion_warnings(hardware: Hardware) -> list[str]:
             what = f'it stays until the hold is removed. Remove annotation "{HELD}" if the server may be forgotten.'
         else:
             what = (
-                "its deletion does not wait for that yet, and the hold is lost with it. Set annotation "
-                f'"{HELD}" on a Hardware that is created anew for this server as well.'
+                "its deletion does not wait for the hold, which is lost with it. Set annotation "
+                f'"{HELD}" on a new Hardware for this server as well.'
             )
         found.append(f'Hardware "{where}" is held ({reason}): {what}')
     return found

@@ -1,4 +1,4 @@
-"""What speaks against installing on a server although nobody holds it: its BMC, its last wipe, its disks, its failures.
+"""Concerns about installing on an unclaimed server: its BMC, its last wipe, its disks, its failures.
 
 A concern ranks a server behind every server that has none, or a lesser one; the gravest (`BLOCKED`) rules it out until
 it is gone. Whoever chooses servers asks `concerns` and sorts by `severity` before anything that users prefer.
@@ -30,13 +30,13 @@ _KERNEL_NAME: Final = re.compile(r"/dev/((?:sd|vd|xvd|hd)[a-z]+|nvme\d+n\d+|mmcb
 
 
 class Severity(IntEnum):
-    """How much a concern weighs: a server with a lesser one is chosen first."""
+    """The severity of a concern: a server with a lesser one is preferred."""
 
     NONE = 0
     MANUAL = 1
-    """The server can be installed only if a person helps."""
+    """The server can be installed only with the help of a user."""
     DOUBTFUL = 2
-    """The server may not be able to run an installation to its end."""
+    """An installation of the server may not complete."""
     BLOCKED = 3
     """Nothing can be installed on the server now."""
 
@@ -46,14 +46,14 @@ SILENT_BMC: Final = "its BMC does not answer"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What rules a server out."""
+    """A problem that excludes a server."""
 
     message: str
-    """What is wrong with this server."""
+    """The problem of this server."""
     kind: str = ""
-    """The same without what differs from server to server; empty if nothing does."""
+    """The message without parts that differ between servers; empty if there are none."""
     shown: str = ""
-    """What stands for the kind where it is the same for all servers that have it; empty: the kind itself."""
+    """Text in place of the kind if it is the same for all servers with this kind; empty for the kind itself."""
 
     def __str__(self) -> str:
         return self.message
@@ -61,16 +61,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """One thing that speaks against a server. The message follows "Hardware NAME: "."""
+    """A concern about a server. The message follows "Hardware NAME: "."""
 
     severity: Severity
     message: str
     problem: Problem | None = None
-    """What rules the server out, if this does."""
+    """The problem that excludes the server; None if the concern does not."""
 
 
 class InstallFailures(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Value of `ironbell.dev/install-failed`: who gave up on the server, and why."""
+    """Value of `ironbell.dev/install-failed`: the machine whose installations failed on the server, and the reason."""
 
     machine: str = ""
     uid: str = ""
@@ -82,7 +82,7 @@ class InstallFailures(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _LastWipe(msgspec.Struct, frozen=True):
-    """What counts of a wipe's certificate."""
+    """The relevant part of a wipe's certificate."""
 
     failed: bool = False
     machine: str = ""
@@ -96,12 +96,12 @@ def bmc_key(hardware: Hardware) -> Key | None:
 
 
 def is_silent(bmc: Machine) -> bool:
-    """Whether the BMC was asked and does not answer. One that was never asked is given a chance."""
+    """Return whether the last query of the BMC failed. A BMC that was never queried is not silent."""
     return any(one.type == MachineConditionType.CONTACTABLE and one.status == "False" for one in bmc.status.conditions)
 
 
 def silence(bmc: Machine) -> str:
-    """Why the BMC does not answer, as it was found when it was last asked; "" if it answers."""
+    """The reason why the BMC does not respond, by its last query; empty if it responds."""
     if not is_silent(bmc):
         return ""
     kind = MachineConditionType.CONTACTABLE
@@ -109,7 +109,7 @@ def silence(bmc: Machine) -> str:
 
 
 def concerns(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> tuple[Concern, ...]:
-    """Everything that speaks against a server, the gravest first.
+    """All concerns about a server, the gravest first.
 
     Args:
         hardware: the server.
@@ -130,7 +130,7 @@ def own_severity(hardware: Hardware) -> Severity:
 
 
 def install_failures(hardware: Hardware) -> InstallFailures | None:
-    """Who gave up on this server last; None if nobody did since an installation last succeeded."""
+    """The last failures of installations on this server; None if an installation has succeeded since."""
     text = hardware.metadata.annotations.get(INSTALL_FAILED, "")
     try:
         return msgspec.json.decode(text, type=InstallFailures) if text else None
@@ -160,7 +160,7 @@ def _wipe(hardware: Hardware) -> Iterator[Concern]:
 
 
 def _disks(hardware: Hardware) -> Iterator[Concern]:
-    """What the agent saw decides; the BMC's report is only good for counting, since it names disks otherwise."""
+    """Concerns by the agent's inventory of disks; the BMC's only serves for counting, since its names differ."""
     expected = [disk.device for disk in hardware.spec.disks if disk.device]
     inventory = in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
     names = {device.name for device in inventory.block_devices} if inventory is not None else set()

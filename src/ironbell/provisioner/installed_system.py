@@ -1,4 +1,4 @@
-"""What is known of the system that was installed on a server: when the installation ended, and what it reported. Pure.
+"""The installed system of a server: when its installation completed, and its reports. Pure.
 
 A report is kept on the Hardware, where it outlives Events. It counts for one installation only: whatever was reported
 before the last action ended came from the system that was on the disk before.
@@ -20,20 +20,20 @@ from ironbell.contract.servers.claim import INSTALLED_SYSTEM_FAILED, INSTALLED_S
 
 MESSAGE_LIMIT: Final = 1000
 _COMMAND: Final = "  - "
-"""What a line of `runcmd` begins with, as the bootstrap provider writes it."""
+"""Prefixes of lines of `runcmd`, as the bootstrap provider writes them."""
 _ROUNDED: Final = timedelta(seconds=1)
 """Times in annotations and Workflows are rounded to seconds."""
 
 
 class SystemFailure(Model, frozen=True):
-    """What an installed system reported of its bootstrap that failed."""
+    """The failure that an installed system reported of its bootstrap."""
 
     at: str = ""
     stage: str = ""
     """Stage or module of cloud-init."""
     message: str = ""
     output: list[str] = msgspec.field(default_factory=list)
-    """The last lines of what was printed; none where the template does not send them."""
+    """The last lines of output; empty if the template does not send them."""
 
     def merged(self, later: SystemFailure) -> SystemFailure:
         """This failure with what a later report of the same boot adds. The first is the cause: the stage around a
@@ -78,21 +78,21 @@ def reported_failure(hardware: Hardware, ended: datetime | None) -> SystemFailur
     return failure if at is not None and (ended is None or at >= ended - _ROUNDED) else None
 
 
-def installation_ended(workflow: Workflow) -> datetime | None:
-    """When the last action of an installation ended."""
+def installation_end(workflow: Workflow) -> datetime | None:
+    """Time at which the last action of an installation completed."""
     stops = [action.execution_stop for task in workflow.status.tasks for action in task.actions]
     moments = [at for stop in stops if stop and (at := moment(stop)) is not None]
     return max(moments, default=None)
 
 
 def has_reported(hardware: Hardware, ended: datetime | None) -> bool:
-    """Whether the installed system has reported that it is up since its installation ended."""
+    """Return whether the installed system has reported that it is up since its installation ended."""
     reported = moment(hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, ""))
     return reported is not None and (ended is None or reported >= ended - _ROUNDED)
 
 
 def hides_failure(user_data: str) -> bool:
-    """Whether a system with this cloud-config reports success although kubeadm has failed.
+    """Return whether a system with this cloud-config reports success although kubeadm has failed.
 
     cloud-init runs all commands as one shell script, whose result is that of the last command. Upstream writes the
     commands that follow kubeadm into the same script, so there the report is no proof.

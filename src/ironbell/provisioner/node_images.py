@@ -30,7 +30,7 @@ class NodeImageIndex(Query[NodeImages]):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundImage:
+class ImageChoice:
     """An image that can be installed."""
 
     url: str
@@ -49,7 +49,7 @@ class MissingImage:
 
 def default_image(
     source: ImageSource, known: Fact[NodeImages] | None, version: str, architecture: str, now: datetime
-) -> FoundImage | MissingImage:
+) -> ImageChoice | MissingImage:
     """The image for a Machine whose manifests name none."""
     file = file_name(version)
     if not source.url:
@@ -59,7 +59,7 @@ def default_image(
         return MissingImage(MISSING, f"{cause} Name an image for it in {_HOW}.")
     url = f"{source.url}/{file}"
     if not source.index:
-        return FoundImage(url)
+        return ImageChoice(url)
     needs = (Need(NodeImageIndex(), LOOK_S),)
     if known is None:
         return MissingImage(needs=needs)
@@ -71,7 +71,7 @@ def default_image(
         return MissingImage(UNKNOWN, f"{cause} {remedy}", needs)
     found = known.value.find(file)
     if found is not None:
-        return FoundImage(url, found.sha256)
+        return ImageChoice(url, found.sha256)
     return MissingImage(MISSING, _missing(source, known.value, version), needs)
 
 

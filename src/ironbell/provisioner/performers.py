@@ -67,7 +67,7 @@ async def read_bootstrap_data(api: Api, namespace: str, name: str) -> str:
     try:
         text = b64decode(_decoder.decode(body).data.get(KEY, ""), validate=True).decode()
     except (msgspec.MsgspecError, binascii.Error, UnicodeDecodeError) as error:
-        raise BootstrapDataError(f"{where}: key {KEY} is no text in base 64") from error
+        raise BootstrapDataError(f"{where}: the value of key {KEY} is not valid base64") from error
     if not text:
         raise BootstrapDataError(f"{where}: key {KEY} is missing or empty")
     return text

@@ -1,4 +1,4 @@
-"""Whether a server's Hardware lets Workflows run on it: by `spec.interfaces[].netboot.allowWorkflow`, and by a hold.
+"""The permission of Workflows to run on a server: by `spec.interfaces[].netboot.allowWorkflow`, and by a hold.
 
 Upstream has that field and no code that reads it. Here an unset field allows; `false` on the interface that the agent
 is known by forbids. Where no interface is the agent's, `false` forbids unless another interface says `true`: servers
@@ -18,7 +18,7 @@ from ironbell.contract.servers.wipe_due import WIPE_RUN
 
 
 def workflow_objection(hardware: Hardware, agents: Collection[str] = ()) -> str | None:
-    """Why no Workflow may start on a server, with the remedy; None if it may.
+    """The reason why no Workflow may start on a server, with the remedy; None if it may.
 
     Args:
         hardware: the server.
@@ -41,7 +41,7 @@ def workflow_objection(hardware: Hardware, agents: Collection[str] = ()) -> str 
 
 
 def hold_objection(hardware: Hardware, workflow: Workflow) -> str | None:
-    """Why a controller's Workflow (an installation, or a wipe) may do nothing on a held server; None if it may.
+    """The reason why a controller's Workflow (an installation or a wipe) must not run on a held server; None if it may.
 
     A Workflow that a person wrote may run: whoever repairs a server holds it meanwhile.
     """

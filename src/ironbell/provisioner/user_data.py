@@ -1,4 +1,4 @@
-"""When a server's user data is given, served, withheld and withdrawn, and when an installation is complete. Pure.
+"""Rules for providing, serving, withholding and withdrawing user data, and for completing installations. Pure.
 
 The rule is about the data, not about marks: user data that is on a Hardware is served, whoever wrote it, so
 withdrawing it removes it in the same write. The annotation `ironbell.dev/user-data-of` only explains why there is none,
@@ -37,7 +37,7 @@ from ironbell.kube.decision import MergePatch, patch
 EARLY: Final = "ironbell.dev/user-data-early"
 """Annotation on Hardware: actions of its installation read the user data themselves."""
 INSTRUCTIONS: Final = frozenset({"user-data", "vendor-data"})
-"""Names of documents that tell a server what to do, in every tree."""
+"""Names of documents with instructions for a server, in every tree."""
 _COMPLETE: Final = frozenset({WorkflowState.POST, WorkflowState.SUCCESS})
 
 FindWorkflow = Callable[[str, str], Workflow | None]
@@ -59,14 +59,14 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Withhold:
-    """There is no such document now, and asking again does not help."""
+    """The document does not exist, and a retry does not help."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The document is not served yet; the server may ask again."""
+    """The document is not served yet; the server may retry."""
 
     why: str
 
@@ -82,9 +82,9 @@ def service_of(hardware: Hardware, document: Document, find: FindWorkflow) -> Se
     """Decide whether a document of a server is served to the system that is known to be that server's."""
     if document is not Document.INSTRUCTIONS:
         return Serve()
-    if why := why_withheld(hardware):
+    if why := withheld_reason(hardware):
         return Withhold(why)
-    if why := why_incomplete(hardware, find) or _why_interrupted(hardware):
+    if why := incomplete_reason(hardware, find) or _interrupted_reason(hardware):
         return Later(why)
     return Serve()
 
@@ -107,15 +107,15 @@ def is_complete(workflow: Workflow) -> bool:
     return state in _COMPLETE or (state == WorkflowState.RUNNING and is_at_last_action(workflow))
 
 
-def why_withheld(hardware: Hardware) -> str:
-    """Why no user data is served; empty if what is set is served."""
+def withheld_reason(hardware: Hardware) -> str:
+    """The reason why no user data is served; empty if it is served."""
     if not hardware.spec.user_data and _given(hardware) == WITHDRAWN:
         return "The user data was withdrawn: the machine has joined its cluster, or is being released."
     return hold_reason(hardware) or ""
 
 
-def why_incomplete(hardware: Hardware, find: FindWorkflow) -> str:
-    """Why a server's user data is not served yet; empty if it may be.
+def incomplete_reason(hardware: Hardware, find: FindWorkflow) -> str:
+    """The reason why a server's user data is not served yet; empty if it may be.
 
     It is about user data that was given to the server for its current owner, until that is provisioned: the Workflow
     has the owner's name.
@@ -159,8 +159,8 @@ def _is_given(hardware: Hardware) -> bool:
     return _given(hardware) not in (None, WITHDRAWN)
 
 
-def _why_interrupted(hardware: Hardware) -> str:
-    """Why a held server whose installation is under way is served nothing; a Workflow that a person wrote goes on while
+def _interrupted_reason(hardware: Hardware) -> str:
+    """The reason why a held server during its installation is served nothing; a user's own Workflow continues while
     its server is held."""
     held = hardware.metadata.annotations.get(HELD)
     if held is None or claim_of(hardware) is None or not _is_given(hardware) or is_provisioned(hardware):

@@ -1,4 +1,4 @@
-"""What a Workflow has done to the disks of a server, by what its agent reported, and how long a wipe may take. Pure."""
+"""The outcome of a wipe for each disk of a server, by its agent's reports, and the timeout of a wipe. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEFORE_ACTIONS: Final = frozenset({"", WorkflowState.PREPARING, WorkflowState.P
 
 
 class DiskCertificate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What was done to one disk."""
+    """The outcome of a wipe for one disk."""
 
     device: str
     size: str
@@ -28,7 +28,7 @@ class DiskCertificate(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     covered_bytes: int = 0
     total_bytes: int = 0
     complete: bool | None = None
-    """Whether nothing on it can be read any more; None for a disk that was kept."""
+    """Whether nothing on it can be read any longer; None for a disk that was kept."""
     kept: bool = False
 
 
@@ -45,8 +45,7 @@ def has_started(workflow: Workflow) -> bool:
 
 
 def disk_certificates(workflow: Workflow) -> list[DiskCertificate]:
-    """What the agent reported of each disk, in a Workflow's messages of the built-in action; the last report of a disk
-    counts."""
+    """The agent's reports of each disk, from the messages of the built-in action; the last report of a disk is used."""
     found: dict[str, DiskReport] = {}
     for task in workflow.status.tasks:
         for action in task.actions:
@@ -56,7 +55,7 @@ def disk_certificates(workflow: Workflow) -> list[DiskCertificate]:
 
 
 def _is_wipe(image: str) -> bool:
-    """Whether an action is the one that reports what it did; other images may print anything."""
+    """Return whether an action is the built-in one, whose messages are reports; other images may print anything."""
     return image_name(image) in _WIPES
 
 
@@ -75,7 +74,7 @@ def _certificate(report: DiskReport) -> DiskCertificate:
 
 
 def unproven(devices: Sequence[str], disks: Sequence[DiskCertificate]) -> list[str]:
-    """The devices of which data may still be readable: not reported, or not completely wiped. A kept disk is none.
+    """The devices of which data may still be readable: not reported, or not completely wiped. Kept disks are excluded.
 
     `devices` are those that the Hardware names. A disk that was reported under another name is not recognized: that its
     data may remain is the safe answer.
@@ -86,12 +85,12 @@ def unproven(devices: Sequence[str], disks: Sequence[DiskCertificate]) -> list[s
 
 
 def is_wiped(devices: Sequence[str], disks: Sequence[DiskCertificate]) -> bool:
-    """Whether every disk that is not kept was completely wiped, and at least one was."""
+    """Return whether all disks except those to keep were completely wiped, and at least one was."""
     return any(disk.complete for disk in disks) and not unproven(devices, disks)
 
 
 def wipe_timeout_s(hardware: Hardware) -> int:
-    """How long a complete wipe of the server's disks may take: their sizes are in its inventory."""
+    """The timeout of a complete wipe, by the sizes of the disks in the server's inventory."""
     inventory = {f"/dev/{disk.name}": disk.size for disk in capabilities(hardware).disks or ()}
     devices = [disk.device for disk in hardware.spec.disks if disk.device]
     if all(device in inventory for device in devices):

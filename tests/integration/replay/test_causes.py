@@ -67,10 +67,10 @@ def test_a_control_plane_whose_server_is_switched_off_is_named_on_the_cluster() 
                 return is_true((await site.client.get(CLUSTER, NAMESPACE, "one")).status.conditions, "Available")
 
             async def is_named() -> bool:
-                return "server sim-0001 is switched off" in await message(site, CLUSTER)
+                return "server sim-0001 is powered off" in await message(site, CLUSTER)
 
             async def is_lost() -> bool:
-                return "server sim-0001 is switched off" in await message(site, KUBEADM_CONTROL_PLANE)
+                return "server sim-0001 is powered off" in await message(site, KUBEADM_CONTROL_PLANE)
 
             async def is_back() -> bool:
                 machines = await site.all(MACHINE)
@@ -81,7 +81,7 @@ def test_a_control_plane_whose_server_is_switched_off_is_named_on_the_cluster() 
             await site.until(is_named, within_s=400, say=lambda: "the Cluster does not name the server")
             await site.until(is_lost, within_s=900, say=lambda: "the control plane does not name the server")
             text = await message(site, CLUSTER)
-            assert text.count("server sim-0001 is switched off") == 1, text
+            assert text.count("server sim-0001 is powered off") == 1, text
             await switch(site, PowerAction.ON)
             await site.until(is_back, within_s=1800, say=lambda: "the cause stays")
 

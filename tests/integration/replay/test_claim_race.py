@@ -19,7 +19,7 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.apiserver.store.entry import Change
 from ironbell.contract.servers.claim import HELD, claim_of
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from ironbell.provisioner.lifecycle.names import WANTED_SINCE
+from ironbell.provisioner.lifecycle.names import QUEUED_SINCE
 from support.captreplay import NAMESPACE, CaptSite, capt_site
 
 _HARDWARE = f"{HARDWARE.plural}.{HARDWARE.group}"
@@ -157,7 +157,7 @@ async def line_of(site: CaptSite, count: int) -> list[str]:
 
     await site.until(all_in_line, what="the line")
     machines = await site.all(TINKERBELL_MACHINE)
-    return [name for _, name in sorted((obj.metadata.annotations[WANTED_SINCE], obj.metadata.name) for obj in machines)]
+    return [name for _, name in sorted((obj.metadata.annotations[QUEUED_SINCE], obj.metadata.name) for obj in machines)]
 
 
 @pytest.mark.parametrize("waiting", [60, pytest.param(300, marks=pytest.mark.soak)])

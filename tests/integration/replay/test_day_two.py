@@ -136,7 +136,9 @@ def test_servers_of_a_rack_are_installed_in_waves() -> None:
 
             await world.site.until(running, within_s=3600, say=lambda: "not all run")
             assert most == {"r1": 2, "r2": 2}
-            assert any(one.startswith("waits for its turn: 2 of rack r1 are being powered on") for one in told)
+            assert any(
+                one.startswith("Waiting for the rack: 2 servers of rack r1 are being powered on") for one in told
+            )
 
     run(main())
 

@@ -37,8 +37,8 @@ HELD = (
     "the server may be forgotten."
 )
 NOT_KEPT = (
-    'Hardware "default/x" is held (fan): its deletion does not wait for that yet, and the hold is lost with it. Set '
-    'annotation "ironbell.dev/hold" on a Hardware that is created anew for this server as well.'
+    'Hardware "default/x" is held (fan): its deletion does not wait for the hold, which is lost with it. Set '
+    'annotation "ironbell.dev/hold" on a new Hardware for this server as well.'
 )
 HOLD = {"ironbell.dev/hold": "fan"}
 KEPT = ["ironbell.dev/hold"]

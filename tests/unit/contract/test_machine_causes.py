@@ -53,8 +53,8 @@ def test_the_heaviest_cause_is_first_and_the_rest_is_counted() -> None:
 
 def test_a_server_that_is_off_explains_a_node_that_is_lost() -> None:
     lost = ("NodeHealthy", "Unknown", "NodeHealthyUnknown", "* Node.Ready: Kubelet stopped posting node status.")
-    off = ("PoweredOn", "False", "PoweredOff", "server sim-0008 is switched off")
-    assert cause_lines([machine("m0", lost, off, node="m0")]) == ["* Machine m0: server sim-0008 is switched off"]
+    off = ("PoweredOn", "False", "PoweredOff", "server sim-0008 is powered off")
+    assert cause_lines([machine("m0", lost, off, node="m0")]) == ["* Machine m0: server sim-0008 is powered off"]
     assert cause_lines([machine("m0", lost, node="m0")]) == [
         "* Machine m0:\n  * Node.Ready: Kubelet stopped posting node status."
     ]

@@ -76,7 +76,7 @@ def test_the_problem_names_cause_and_command() -> None:
     found = machine("192.0.2.66", recorded="192.0.2.7")
     assert problem(found) == (
         "the password of Machine a/m is used with the BMC at 192.0.2.7, and the Machine now names 192.0.2.66: the "
-        "password is not sent there; if that is its BMC, somebody who may read the Secret confirms it: `kubectl "
+        "password is not sent there; if that is its BMC, a user who may read the Secret has to confirm it: `kubectl "
         "annotate machines.bmc.tinkerbell.org m -n a --overwrite ironbell.dev/bmc-address-confirmed=192.0.2.66`"
     )
     assert cause_and_remedy(found)[1].startswith("If that is its BMC, ")

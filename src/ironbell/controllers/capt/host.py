@@ -20,7 +20,7 @@ from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.provisioner.claims_from import UNSET, ClaimRules
 from ironbell.provisioner.lifecycle.host import NodeWish
-from ironbell.provisioner.lifecycle.names import WANTED_IN, hardware_key
+from ironbell.provisioner.lifecycle.names import QUEUED_IN, hardware_key
 from ironbell.provisioner.lifecycle.observe import Lifecycle
 from ironbell.provisioner.lifecycle.owner import OwnerKind, OwnerStatus
 from ironbell.provisioner.lifecycle.selection import Wish
@@ -36,7 +36,7 @@ def _status_of(obj: TinkerbellMachine) -> OwnerStatus:
 
 
 def _requirements_digest(obj: TinkerbellMachine) -> str:
-    failure_domain = obj.metadata.annotations.get(WANTED_IN, "")
+    failure_domain = obj.metadata.annotations.get(QUEUED_IN, "")
     requirements = (obj.spec.hardware_affinity, obj.spec.hardware_requirements, failure_domain)
     return hashlib.sha256(msgspec.json.encode(requirements)).hexdigest()[:16]
 
@@ -52,7 +52,7 @@ OWNERS: Final = OwnerKind(
     name_label=LABEL_MACHINE_NAME,
     namespace_label=LABEL_MACHINE_NAMESPACE,
     status_of=_status_of,
-    asks_for=_requirements_digest,
+    wish_key=_requirements_digest,
     cluster_of=_cluster_of,
     replaced="Machine",
 )

@@ -44,7 +44,7 @@ from ironbell.provisioner.deferral import identity
 from ironbell.provisioner.lifecycle.claiming import WAITING_FOR_HARDWARE
 from ironbell.provisioner.lifecycle.created import Boot
 from ironbell.provisioner.lifecycle.host import HostWish
-from ironbell.provisioner.lifecycle.names import RACK, WANTED_IN, provider_id
+from ironbell.provisioner.lifecycle.names import QUEUED_IN, RACK, provider_id
 from ironbell.provisioner.lifecycle.owner import Owner
 from ironbell.provisioner.lifecycle.selection import Wish, elsewhere
 from ironbell.provisioner.lifecycle.stages import next_step
@@ -164,7 +164,7 @@ def _servers(observed: Observed) -> tuple[Wish, str]:
     obj, state = observed.obj, observed.state
     if not state.is_searching:
         return Wish(), ""
-    label, _, domain = obj.metadata.annotations.get(WANTED_IN, "").partition("=")
+    label, _, domain = obj.metadata.annotations.get(QUEUED_IN, "").partition("=")
     try:
         servers = wish(
             obj.spec,

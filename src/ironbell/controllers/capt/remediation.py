@@ -51,7 +51,7 @@ from ironbell.kube.decision import DONE, Action, Decision, Key, create, delete, 
 from ironbell.kube.decision import wait as wait_
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Declaration
-from ironbell.provisioner.lifecycle.created import bmc_job, has_ended, is_job, power_cycle_name, why_job_failed
+from ironbell.provisioner.lifecycle.created import bmc_job, has_finished, is_job, job_failure, power_cycle_name
 from ironbell.provisioner.lifecycle.names import (
     HOLD_WHEN_RELEASED,
     POWER_CYCLE,
@@ -62,7 +62,7 @@ from ironbell.provisioner.lifecycle.names import (
     number,
 )
 from ironbell.provisioner.lifecycle.owner import Owner
-from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
+from ironbell.provisioner.lifecycle.waves import RECHECK_S
 
 _FINAL_PHASES: Final = frozenset({Phase.REPLACING, Phase.RECOVERED})
 
@@ -154,7 +154,7 @@ def _recovered(progress: _Progress, observed: Observed) -> Decision:
     if observed.obj.status.phase != Phase.RECOVERED:
         event = progress.event("Recovered", "The Machine is healthy again.")
     return do(
-        progress.status(), event, delete(JOB, job) if deletes_job and job is not None and has_ended(job) else None
+        progress.status(), event, delete(JOB, job) if deletes_job and job is not None and has_finished(job) else None
     )
 
 
@@ -178,7 +178,7 @@ def _remediate(progress: _Progress, observed: Observed, machine: Machine, turn: 
     if observed.obj.status.phase == Phase.POWER_CYCLING:
         return _cycling(progress, observed, infra_machine, hardware)
     if job is not None:
-        if is_deleting(job) or not has_ended(job):
+        if is_deleting(job) or not has_finished(job):
             return progress.waits("PowerCycling", _earlier_attempt(job))
         return progress.waits(
             "PowerCycling", f"Deleting Job {job.metadata.name} of an earlier attempt.", delete(JOB, job)
@@ -220,7 +220,7 @@ def _next(
         )
         return _give_up(progress, observed, machine, tried)
     if turn:
-        return progress.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
+        return progress.waits("WaitingForTurn", turn, after_s=RECHECK_S)
     if observed.is_control_plane:
         waiting = _turn(progress, observed, machine)
         if waiting is not None:
@@ -283,9 +283,9 @@ def _cycling(progress: _Progress, observed: Observed, infra_machine: TinkerbellM
             "PowerCycling", _message(observed, hardware), create(JOB, _job(infra_machine, hardware, attempt))
         )
     if is_deleting(job) or job.metadata.annotations.get(POWER_CYCLE) != attempt:
-        old = [delete(JOB, job)] if has_ended(job) and not is_deleting(job) else []
+        old = [delete(JOB, job)] if has_finished(job) and not is_deleting(job) else []
         return progress.waits("PowerCycling", _earlier_attempt(job), *old)
-    if not has_ended(job):
+    if not has_finished(job):
         return progress.waits("PowerCycling", _message(observed, hardware))
     progress.changes |= {"phase": Phase.WAITING_FOR_RECOVERY, "last_power_cycle": rfc3339(progress.now)}
     return progress.waits("WaitingForRecovery", *_outcome(progress, job, hardware), delete(JOB, job))
@@ -299,7 +299,7 @@ def _outcome(progress: _Progress, job: Job, hardware: Hardware) -> tuple[str, Ac
     if is_job(job, JobConditionType.COMPLETED):
         message = f"Power cycled Hardware {hardware.metadata.name}."
         return message, progress.event("PowerCycled", message)
-    message = f"Could not power cycle Hardware {hardware.metadata.name}: {why_job_failed(job)}"
+    message = f"Could not power cycle Hardware {hardware.metadata.name}: {job_failure(job)}"
     return message, progress.event("PowerCycleFailed", message, warning=True)
 
 

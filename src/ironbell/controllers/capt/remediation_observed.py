@@ -28,7 +28,7 @@ from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.provisioner.lifecycle.created import power_cycle_name
 from ironbell.provisioner.lifecycle.names import POWER_CYCLE_TURN, RACK
 from ironbell.provisioner.lifecycle.observe import BY_OWNER
-from ironbell.provisioner.lifecycle.waves import IN_RACK, NO_WAVE, Wave, work_ended, work_in_rack
+from ironbell.provisioner.lifecycle.waves import IN_RACK, NO_WAVE, Wave, work_finished, work_in_rack
 
 
 def _control_plane_of(machine: Machine) -> list[str]:
@@ -132,7 +132,7 @@ def _wave(cache: Cache, obj: TinkerbellRemediation, infra_machine: TinkerbellMac
         return NO_WAVE
     counted = [_infra_machine(cache, other) for other in cache.indexed(BY_REASON, "PowerCycling")]
     without_job = [machine for machine in counted if machine is not None and _lacks_job(cache, machine, rack)]
-    return Wave(rack, tuple(work_in_rack(cache, rack).values()), before=len(without_job))
+    return Wave(rack, tuple(work_in_rack(cache, rack).values()), ahead=len(without_job))
 
 
 def _lacks_job(cache: Cache, machine: TinkerbellMachine, rack: str) -> bool:
@@ -162,7 +162,7 @@ WATCHES: Final[Sequence[Watch[Any]]] = (
     read_by(HARDWARE, BY_OWNER),
     read_by(JOB),
     read_by(TINKERBELL_REMEDIATION),
-    Watch(WORKFLOW, _waiting_for_turn, work_ended),
-    Watch(JOB, _waiting_for_turn, work_ended),
+    Watch(WORKFLOW, _waiting_for_turn, work_finished),
+    Watch(JOB, _waiting_for_turn, work_finished),
 )
 INDEXES: Final[Sequence[Index[Any]]] = (CONTROL_PLANE, BY_OWNER, BY_REASON, *IN_RACK)

@@ -25,9 +25,9 @@ from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.kube.decision import Fields
 from ironbell.provisioner.default_template import Inputs, default_template
 from ironbell.provisioner.keeping import install_disk, kept_disks
-from ironbell.provisioner.lifecycle.created import UnusableError, marked_as, marked_as_ours
+from ironbell.provisioner.lifecycle.created import UnusableError, marked_as, marked_as_own
 from ironbell.provisioner.lifecycle.installing import ImagePendingError
-from ironbell.provisioner.node_images import FoundImage, MissingImage, default_image
+from ironbell.provisioner.node_images import ImageChoice, MissingImage, default_image
 from ironbell.provisioner.settings import InstallSettings
 
 
@@ -71,7 +71,7 @@ def template_for(
         raise UnusableError("DisksKept", message)
     site = without_token(settings.metadata_url)
     if site != settings.metadata_url:
-        metadata = marked_as_ours(metadata, hardware, boot)
+        metadata = marked_as_own(metadata, hardware, boot)
         site = settings.metadata_url if IDENTITY in metadata.get("annotations", {}) else site
     text = default_template(Inputs(obj.metadata.name, image.url, disk, site, image.sha256))
     return _with_text(metadata, text)
@@ -81,13 +81,13 @@ def _with_text(metadata: Fields, text: str) -> Fields:
     return {"metadata": metadata, "spec": {"data": text}}
 
 
-def _image(observed: Observed, machine: Machine, hardware: Hardware, images: ImageSource, now: datetime) -> FoundImage:
+def _image(observed: Observed, machine: Machine, hardware: Hardware, images: ImageSource, now: datetime) -> ImageChoice:
     """Return the image that the manifests choose, or else the one that the site serves for the version."""
     spec, shared = observed.obj.spec, (observed.infrastructure or TinkerbellCluster()).spec
     architecture, version = capabilities(hardware).architecture or "amd64", machine.spec.version
     if names_image(spec, shared):
         try:
-            return FoundImage(image_url(spec, shared, version, architecture))
+            return ImageChoice(image_url(spec, shared, version, architecture))
         except TemplateError as error:
             raise UnusableError("InvalidImageLookup", f"imageLookupFormat: {error}") from error
     image = default_image(images, observed.node_images, version, architecture, now)

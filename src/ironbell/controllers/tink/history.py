@@ -17,7 +17,7 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowS
 from ironbell.contract.servers.boot_progress import LOG_PREFIX
 from ironbell.controllers.tink.names import CONDITION_SUCCEEDED
 from ironbell.controllers.tink.status import condition, shortened
-from ironbell.provisioner.installed_system import SystemFailure, installation_ended, reported_failure
+from ironbell.provisioner.installed_system import SystemFailure, installation_end, reported_failure
 
 KEPT: Final = 5
 ACTIONS_KEPT: Final = 40
@@ -106,7 +106,7 @@ def aborted(workflow: Workflow, end: str) -> Entry:
 def with_failure(entry: Entry, workflow: Workflow, hardware: Hardware, annotation: str) -> Entry:
     """The entry with the failure that the installed system reported of its bootstrap, if this Workflow installed it:
     no other known Workflow has completed since."""
-    failure = reported_failure(hardware, installation_ended(workflow))
+    failure = reported_failure(hardware, installation_end(workflow))
     if failure is None or workflow.status.state != WorkflowState.SUCCESS:
         return entry
     if any(entry.completed < other.completed <= failure.at for other in read(annotation) if other.uid != entry.uid):

@@ -20,8 +20,8 @@ from ironbell.operations.discovered import Object
 from ironbell.operations.objects import find_object
 from ironbell.provisioner.claims_from import UNSET, ClaimRules, claim_rules
 from ironbell.provisioner.lifecycle.created import power_off_name, wipe_name
-from ironbell.provisioner.lifecycle.names import WANTED_IN
-from ironbell.provisioner.lifecycle.selection import NO_BMCS, Bmcs, Verdict, verdicts
+from ironbell.provisioner.lifecycle.names import QUEUED_IN
+from ironbell.provisioner.lifecycle.selection import NO_BMCS, Bmcs, Candidate, verdicts
 
 SHOWN: Final = 20
 
@@ -62,7 +62,7 @@ def candidates(
     machine: TinkerbellMachine, servers: Sequence[Any], bmcs: Bmcs = NO_BMCS, claims: ClaimRules = UNSET
 ) -> list[Object]:
     """Every server as an object to print, with the result of the selection as its state; the best first."""
-    label, _, domain = machine.metadata.annotations.get(WANTED_IN, "").partition("=")
+    label, _, domain = machine.metadata.annotations.get(QUEUED_IN, "").partition("=")
     try:
         wished = wish(
             machine.spec,
@@ -81,7 +81,7 @@ def candidates(
     return objects
 
 
-def _as_object(candidate: Verdict) -> Object:
+def _as_object(candidate: Candidate) -> Object:
     namespace, name = candidate.hardware.key
     last = f"; claimed only if no better server fits: {'; '.join(candidate.concerns)}" if candidate.concerns else ""
     state = (

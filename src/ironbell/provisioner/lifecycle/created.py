@@ -1,4 +1,4 @@
-"""What is created beside a Hardware for its owner: names, boot options, identity, and why it failed. Pure."""
+"""Objects that are created beside a Hardware for its owner: names, boot options, identity, and failures. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ironbell.kube.decision import Action, AnyKind, Fields, delete
 from ironbell.kube.finalizers import is_deleting
 
 FAILED: Final = frozenset({WorkflowState.FAILED, WorkflowState.TIMEOUT})
-ENDED: Final = FAILED | {WorkflowState.SUCCESS}
+TERMINAL: Final = FAILED | {WorkflowState.SUCCESS}
 _KINDS: Final[Mapping[type[Resource], AnyKind]] = {Workflow: WORKFLOW, Template: TEMPLATE, Job: JOB}
 _ISO: Final = frozenset({BootMode.ISO, BootMode.ISOBOOT})
 
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """How the BMC boots a server into the in-memory OS."""
+    """Options with which the BMC boots a server into the in-memory OS."""
 
     mode: str = ""
     """Boot mode of a Workflow; empty is `netboot`."""
@@ -39,28 +39,28 @@ NETBOOT: Final = Boot()
 
 
 class UnusableError(Exception):
-    """The machine cannot be installed as things are; `reason` and message become a condition."""
+    """The server cannot be installed in its current state; `reason` and message become a condition."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
 
 
-def marked_as_ours(found: Fields, hardware: Hardware, boot: Mapping[str, Any]) -> Fields:
-    """The metadata of a Template of our own text: only our agent can carry it out, so its boot is known by its token
-    wherever it can have one."""
+def marked_as_own(options: Fields, hardware: Hardware, boot: Mapping[str, Any]) -> Fields:
+    """The metadata of a built-in Template: only Ironbell's agent can run it, so its boot is identified by a token if it
+    can have one."""
     can = gets_token(hardware, toggles=bool(boot.get("toggleAllowNetboot")), mode=str(boot.get("bootMode") or ""))
-    return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: STRICT}} if can else found
+    return {**options, "annotations": {**options.get("annotations", {}), IDENTITY: STRICT}} if can else options
 
 
-def marked_as(found: Fields, template: Template) -> Fields:
-    """The metadata of a copy of somebody's Template."""
+def marked_as(options: Fields, template: Template) -> Fields:
+    """The metadata of a copy of a user's Template."""
     mode = template.metadata.annotations.get(IDENTITY)
-    return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: mode}} if mode else found
+    return {**options, "annotations": {**options.get("annotations", {}), IDENTITY: mode}} if mode else options
 
 
 def deletions(created: Sequence[Any]) -> list[Action]:
-    """Delete what is not being deleted already."""
+    """Delete the objects that are not being deleted already."""
     return [delete(_KINDS[type(obj)], obj) for obj in created if not is_deleting(obj)]
 
 
@@ -70,24 +70,24 @@ def wipe_name(owner: Resource) -> str:
 
 
 def power_off_name(owner: Resource) -> str:
-    """Name of the Job that switches an owner's server off."""
+    """Name of the Job that powers off an owner's server."""
     return f"{owner.metadata.name}-poweroff"
 
 
 def power_cycle_name(owner: Resource) -> str:
-    """Name of the Job that switches an owner's server off and on for a remediation: there is one at a time."""
+    """Name of the Job that power cycles an owner's server for a remediation; there is one at a time."""
     return f"{owner.metadata.name}-power-cycle"
 
 
 def bmc_job(hardware: Hardware, *actions: PowerAction) -> Fields:
-    """The spec of a Job that does this to a server's power."""
+    """The spec of a Job with these power actions on a server."""
     reference = hardware.spec.bmc_ref
     where = {"name": reference.name if reference else "", "namespace": hardware.metadata.namespace}
     return {"machineRef": where, "tasks": [{"powerAction": str(action)} for action in actions]}
 
 
 def workflow_spec(hardware: Hardware, name: str, boot: Fields) -> Fields:
-    """The spec of the Workflow that carries out the Template of the same name on a server."""
+    """The spec of the Workflow that runs the Template of the same name on a server."""
     return {
         "templateRef": name,
         "hardwareRef": hardware.metadata.name,
@@ -97,52 +97,54 @@ def workflow_spec(hardware: Hardware, name: str, boot: Fields) -> Fields:
 
 
 def is_job(job: Job, condition: JobConditionType) -> bool:
-    """Whether a Job says this of itself."""
-    return any(found.type == condition and found.status == "True" for found in job.status.conditions)
+    """Return whether a condition of a Job is True."""
+    return any(options.type == condition and options.status == "True" for options in job.status.conditions)
 
 
-def has_ended(job: Job) -> bool:
-    """Whether a Job is over, well or not."""
+def has_finished(job: Job) -> bool:
+    """Return whether a Job has completed or failed."""
     return is_job(job, JobConditionType.COMPLETED) or is_job(job, JobConditionType.FAILED)
 
 
-def why_job_failed(job: Job) -> str:
-    return next((found.message for found in job.status.conditions if found.type == JobConditionType.FAILED), "")
+def job_failure(job: Job) -> str:
+    return next((options.message for options in job.status.conditions if options.type == JobConditionType.FAILED), "")
 
 
 def boot_options(boot: Boot, hardware: Hardware) -> Fields:
-    """The boot options of a Workflow. A server with a BMC boots over the network where the owner names no way, as the
-    provider's quick start promises; upstream's code waits there until somebody switches it on.
+    """The boot options of a Workflow. A server with a BMC netboots by default, as the provider's quick start promises;
+    upstream's code waits until a user powers it on.
 
     Raises:
         UnusableError: the boot mode lacks something.
     """
     mode = boot.mode or BootMode.NETBOOT
-    found: Fields = {"toggleAllowNetboot": True}
+    options: Fields = {"toggleAllowNetboot": True}
     if hardware.spec.bmc_ref is None:
-        return found
-    found["bootMode"] = str(mode)
+        return options
+    options["bootMode"] = str(mode)
     if mode in _ISO:
         if not boot.iso_url:
             raise UnusableError("MissingISO", f"spec.bootOptions.isoURL is empty; bootMode {mode} needs it")
-        found["isoURL"] = _iso_url(boot.iso_url, hardware)
+        options["isoURL"] = _iso_url(boot.iso_url, hardware)
     if mode == BootMode.CUSTOMBOOT:
-        found["custombootConfig"] = dict(boot.customboot)
-    return found
+        options["custombootConfig"] = dict(boot.customboot)
+    return options
 
 
 def _iso_url(url: str, hardware: Hardware) -> str:
-    """The image's address with the machine's id before the file name, where the ISO server looks for it."""
+    """The image's address with the server's id before the file name, where the ISO server expects it."""
     folder, slash, file = url.rpartition("/")
     instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
     return f"{folder}{slash}{(instance.id if instance else '').replace(':', '-')}/{file}"
 
 
-def why_failed(workflow: Workflow) -> str:
-    """The action that failed and its message, or what the Workflow says of itself."""
+def workflow_failure(workflow: Workflow) -> str:
+    """The failed action and its message, or the message of the Workflow's condition."""
     for task in workflow.status.tasks:
         for action in task.actions:
             if action.state in FAILED:
                 return f"action {action.name!r} {action.state}: {action.message or 'no message'}"
-    ended = next((condition for condition in workflow.status.conditions if condition.type == "Succeeded"), None)
-    return f"workflow {workflow.status.state}" + (f": {ended.message}" if ended is not None and ended.message else "")
+    outcome = next((condition for condition in workflow.status.conditions if condition.type == "Succeeded"), None)
+    return f"workflow {workflow.status.state}" + (
+        f": {outcome.message}" if outcome is not None and outcome.message else ""
+    )

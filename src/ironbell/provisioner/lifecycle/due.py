@@ -1,9 +1,9 @@
-"""Complete wipes that are due: ends reservations whose Cluster is gone, wipes, and makes the server available.
+"""The controller of due complete wipes: ends reservations of deleted Clusters, wipes, and makes the server available.
 
-Nothing but the Hardware's annotation `ironbell.dev/wipe-due` says that a wipe is due; it is removed in the one write
-that records the proof of the complete wipe and releases the server. Template, Workflow and Job of an attempt carry its
-name (`WipeDue.run`): what an earlier one left proves nothing, and is deleted first. A wipe that failed too often holds
-the server, and stays due: it begins again once the hold is removed.
+Only the Hardware's annotation `ironbell.dev/wipe-due` records that a wipe is due; it is removed in the write that
+records the proof of the complete wipe and releases the server. Template, Workflow and Job of an attempt have its name
+(`WipeDue.run`): objects of an earlier attempt prove nothing, and are deleted first. A wipe that has failed too often
+holds the server, and remains due: it starts again once the hold is removed.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
 from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
 from ironbell.provisioner.lifecycle.created import (
-    ENDED,
+    TERMINAL,
     bmc_job,
     deletions,
-    has_ended,
+    has_finished,
     is_job,
-    marked_as_ours,
-    why_failed,
-    why_job_failed,
+    job_failure,
+    marked_as_own,
+    workflow_failure,
     workflow_spec,
 )
 from ironbell.provisioner.lifecycle.names import (
@@ -60,12 +60,12 @@ from ironbell.provisioner.lifecycle.names import (
 from ironbell.provisioner.lifecycle.reserving import RESERVED, end
 from ironbell.provisioner.lifecycle.waves import (
     IN_RACK,
-    LOOK_AGAIN_S,
     NO_WAVE,
+    RECHECK_S,
     Wave,
     rack_of,
     rack_of_work,
-    work_ended,
+    work_finished,
     work_in_rack,
 )
 from ironbell.provisioner.lifecycle.wiping import WIPE_AGENT_S, Certificate, agent_patience, wipe_template
@@ -89,7 +89,7 @@ BY_CLUSTER: Index[Hardware] = Index(
 
 @dataclass(frozen=True, slots=True)
 class DueObserved:
-    """A Hardware, the Cluster for which it is reserved, and what wipes it."""
+    """A Hardware, the Cluster for which it is reserved, and the objects of its wipe."""
 
     hardware: Hardware
     cluster: Cluster | None = None
@@ -97,17 +97,17 @@ class DueObserved:
     workflow: Workflow | None = None
     power_off: Job | None = None
     wave: Wave = NO_WAVE
-    """What goes on in its rack."""
+    """The work in its rack."""
 
     @property
     def created(self) -> list[Any]:
-        """What this controller made for the Hardware."""
-        found: list[Resource | None] = [self.workflow, self.template, self.power_off]
-        return [obj for obj in found if obj is not None and is_of(obj, self.hardware)]
+        """The objects that this controller created for the Hardware."""
+        objects: list[Resource | None] = [self.workflow, self.template, self.power_off]
+        return [obj for obj in objects if obj is not None and is_of(obj, self.hardware)]
 
 
 def is_of(created: Resource, hardware: Hardware) -> bool:
-    """Whether an object was made for this Hardware's complete wipe."""
+    """Return whether an object was created for this Hardware's complete wipe."""
     return WIPE_RUN in created.metadata.annotations and any(
         owner.uid == hardware.metadata.uid for owner in created.metadata.owner_references
     )
@@ -119,7 +119,7 @@ def due_name(hardware: Hardware) -> str:
 
 
 def power_off_name(hardware: Hardware) -> str:
-    """Name of the Job that switches the server off afterwards."""
+    """Name of the Job that powers the server off afterwards."""
     return f"{hardware.metadata.name}-complete-wipe-off"
 
 
@@ -135,7 +135,7 @@ def _owner_of_created(created: Resource, _cache: Cache) -> Iterable[Key]:
 
 
 def _waiting_in_rack(work: Workflow | Job, cache: Cache) -> Iterable[Key]:
-    """Servers in the rack of what has ended whose wipe may begin."""
+    """Servers in the rack of finished work whose wipe may start."""
     rack = rack_of_work(work)
     return [hardware.key for hardware, due in _due_wipes(cache) if rack and _rack(hardware, due) == rack]
 
@@ -152,22 +152,22 @@ def _rack(hardware: Hardware, due: WipeDue) -> str:
 
 
 def _wave(cache: Cache, hardware: Hardware, own: WipeDue) -> Wave:
-    """The wave of a wipe that is to begin: those that became due earlier go first."""
+    """The wave of a wipe that has not started; wipes that became due earlier precede it."""
     if not (rack := _rack(hardware, own)):
         return NO_WAVE
     begun = work_in_rack(cache, rack)
     begun.pop(hardware.key, None)
-    before = [
+    earlier = [
         due.ended_at
         for other, due in _due_wipes(cache)
         if _rack(other, due) == rack
         and (due.ended_at, other.key) < (own.ended_at, hardware.key)
         and cache.get(WORKFLOW, other.metadata.namespace, due_name(other)) is None
     ]
-    return Wave(rack, tuple(begun.values()), wipes_before=tuple(before))
+    return Wave(rack, tuple(begun.values()), wipes_before=tuple(earlier))
 
 
-def _cluster_turned(old: Cluster | None, new: Cluster | None) -> bool:
+def _deletion_started(old: Cluster | None, new: Cluster | None) -> bool:
     return old is None or new is None or is_deleting(old) != is_deleting(new)
 
 
@@ -176,17 +176,17 @@ class WipeDueReconciler:
     """Carries out complete wipes that are due."""
 
     at_once: int = INSTALLS_PER_RACK
-    """How many servers of a rack are powered on at the same time; 0 is no bound."""
+    """Limit of servers of a rack that are powered on at the same time; 0 for no limit."""
     name: str = "capt-wipe-due"
     declaration = Declaration(
         HARDWARE,
         watches=(
-            Watch(CLUSTER, _of_cluster, _cluster_turned),
+            Watch(CLUSTER, _of_cluster, _deletion_started),
             Watch(WORKFLOW, _owner_of_created),
             Watch(TEMPLATE, _owner_of_created),
             Watch(JOB, _owner_of_created),
-            Watch(WORKFLOW, _waiting_in_rack, work_ended),
-            Watch(JOB, _waiting_in_rack, work_ended),
+            Watch(WORKFLOW, _waiting_in_rack, work_finished),
+            Watch(JOB, _waiting_in_rack, work_finished),
         ),
         indexes=(BY_CLUSTER, RESERVED, *IN_RACK),
     )
@@ -215,13 +215,13 @@ class WipeDueReconciler:
         run = due.run if due is not None and due.ended else ""
         stale = [obj for obj in observed.created if obj.metadata.annotations[WIPE_RUN] != run]
         if stale:
-            return wait("CleaningUp", "What an earlier complete wipe made is being deleted.", *deletions(stale))
+            return wait("CleaningUp", "Deleting the objects of an earlier complete wipe.", *deletions(stale))
         if due is None:
             return DONE
         claim = claim_of(hardware)
         if claim is None:
-            # Its labels were removed by hand, or by somebody who does not know what is due.
-            return wait("Reserved", f"The server is being reserved for {due}.", release(hardware))
+            # Its labels were removed by a user, or by a program that does not know of the due wipe.
+            return wait("Reserved", f"Reserving the server for {due}.", release(hardware))
         return _reserved(observed, due, self.at_once, now) if claim.is_reservation else DONE
 
 
@@ -230,36 +230,36 @@ def _reserved(observed: DueObserved, due: WipeDue, at_once: int, now: datetime) 
     if not due.ended:
         why = end_of_reservation(hardware, due, observed.cluster)
         if not why:
-            return wait("Reserved", f"The server is reserved for {due}; a complete wipe is due before anybody else.")
+            return wait("Reserved", f"The server is reserved for {due}; it is wiped completely before others claim it.")
         return wait("ReservationEnded", f"The reservation ends: {why}.", *end(hardware, due, why, now))
     if HELD in hardware.metadata.annotations:
-        # The time limit of a wipe that has not begun runs meanwhile: it is created anew afterwards.
+        # The timeout of a wipe that has not started runs meanwhile: it is created again afterwards.
         is_begun = observed.workflow is not None and has_started(observed.workflow)
         unbegun = [] if is_begun else deletions(observed.created)
         return wait("HardwareHeld", f"The server is held: {hardware.metadata.annotations[HELD]}", *unbegun)
     if hardware.metadata.annotations.get(WIPE, "").strip().lower() == WipePolicy.NONE and observed.workflow is None:
-        message = f"annotation {WIPE} of the Hardware is none: nothing is wiped, although a complete wipe was due"
+        message = f"Skipped the due complete wipe: annotation {WIPE} of the Hardware is 'none'."
         return _finished(observed, due, now, False, message, ())
     if (in_s := begins_in_s(due, now)) > 0:
-        return wait("WipeDue", f"A complete wipe begins soon: {due.ended}.", requeue_after_s=in_s)
+        return wait("WipeDue", f"A complete wipe starts soon: {due.ended}.", requeue_after_s=in_s)
     workflow = observed.workflow
     if workflow is None:
         return _begin(observed, due, observed.wave.waits(at_once, now))
     if not is_of(workflow, hardware):
-        return wait("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this wipe's; delete it.")
+        return wait("ForeignWorkflow", f"Workflow {workflow.metadata.name} does not belong to this wipe. Delete it.")
     if is_deleting(workflow):
         return wait("CleaningUp", f"Workflow {workflow.metadata.name} is being deleted.")
     if workflow.status.state == WorkflowState.SUCCESS:
         return _succeeded(observed, due, workflow, now)
-    if workflow.status.state in ENDED:
-        return _failed(observed, due, now, why_failed(workflow))
+    if workflow.status.state in TERMINAL:
+        return _failed(observed, due, now, workflow_failure(workflow))
     limit_s = number(hardware, WIPE_TIMEOUT, wipe_timeout_s(hardware))
     begun = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(now))
     left_s = limit_s - (now - begun).total_seconds()
     if left_s <= 0:
-        return _failed(observed, due, now, f"it was not done within {limit_s} s")
+        return _failed(observed, due, now, f"it did not complete within {limit_s} s")
     manual = "" if hardware.spec.bmc_ref is not None else " The server has no BMC: boot it over the network."
-    message = f"The disks are being wiped completely, because {due.ended}.{manual}"
+    message = f"Wiping the disks completely, because {due.ended}.{manual}"
     return wait("Wiping", message, requeue_after_s=left_s)
 
 
@@ -276,13 +276,13 @@ def _begin(observed: DueObserved, due: WipeDue, turn: str) -> Decision:
     if observed.template is None:
         disks = [disk.device for disk in hardware.spec.disks if disk.device]
         text = wipe_template(name, disks, WipePolicy.COMPLETE, limit_s=wipe_timeout_s(hardware), kept=kept)
-        metadata = marked_as_ours(_metadata(hardware, due, name), hardware, boot)
+        metadata = marked_as_own(_metadata(hardware, due, name), hardware, boot)
         write = create(TEMPLATE, {"metadata": metadata, "spec": {"data": text}})
-        return wait("Wiping", "The complete wipe is being begun.", write)
+        return wait("Wiping", "Starting the complete wipe.", write)
     if not is_of(observed.template, hardware) or is_deleting(observed.template):
-        return wait("ForeignTemplate", f"Template {name} is not this wipe's, or is being deleted.")
+        return wait("ForeignTemplate", f"Template {name} does not belong to this wipe, or is being deleted.")
     if turn:
-        return wait("WaitingForTurn", turn, requeue_after_s=LOOK_AGAIN_S)
+        return wait("WaitingForTurn", turn, requeue_after_s=RECHECK_S)
     metadata = _metadata(hardware, due, name)
     if rack := _rack(hardware, due):
         metadata["annotations"][RACK] = rack
@@ -291,10 +291,10 @@ def _begin(observed: DueObserved, due: WipeDue, turn: str) -> Decision:
         metadata["annotations"][KEEP_DISKS] = ",".join(kept)
     help_needed = None
     if hardware.spec.bmc_ref is None:
-        message = f"Hardware {'/'.join(hardware.key)} has no BMC: boot the server over the network to have it wiped."
+        message = f"Hardware {'/'.join(hardware.key)} has no BMC. Boot the server over the network to wipe it."
         help_needed = emit(HARDWARE, hardware, reason="WaitingForManualAction", message=message)
     write = create(WORKFLOW, {"metadata": metadata, "spec": workflow_spec(hardware, name, boot)})
-    return wait("Wiping", "The complete wipe is being begun.", write, help_needed)
+    return wait("Wiping", "Starting the complete wipe.", write, help_needed)
 
 
 def _metadata(hardware: Hardware, due: WipeDue, name: str) -> Fields:
@@ -307,7 +307,7 @@ def _metadata(hardware: Hardware, due: WipeDue, name: str) -> Fields:
 
 
 def _succeeded(observed: DueObserved, due: WipeDue, workflow: Workflow, now: datetime) -> Decision:
-    """What the agent reported of each disk decides; then the server is switched off and available."""
+    """Complete the wipe if the agent's report of each disk proves it; then the server is powered off and available."""
     hardware = observed.hardware
     disks = disk_certificates(workflow)
     devices = [disk.device for disk in hardware.spec.disks if disk.device]
@@ -327,37 +327,37 @@ def _succeeded(observed: DueObserved, due: WipeDue, workflow: Workflow, now: dat
 
 
 def _power_off(observed: DueObserved, due: WipeDue) -> Decision | None:
-    """Switch the server off; None once it is."""
+    """Power off the server; None once it is off."""
     hardware, job = observed.hardware, observed.power_off
     if job is None:
         metadata = _metadata(hardware, due, power_off_name(hardware))
         write = create(JOB, {"metadata": metadata, "spec": bmc_job(hardware, PowerAction.OFF)})
-        return wait("PoweringOff", "The server is being switched off.", write)
+        return wait("PoweringOff", "Powering off the server.", write)
     if not is_of(job, hardware) or is_deleting(job):
-        return wait("PoweringOff", f"Job {job.metadata.name} is not this wipe's, or is being deleted.")
+        return wait("PoweringOff", f"Job {job.metadata.name} does not belong to this wipe, or is being deleted.")
     if is_job(job, JobConditionType.COMPLETED):
         return None
-    if not has_ended(job):
-        return wait("PoweringOff", f"Job {job.metadata.name} is switching the server off.")
-    message = f"attempt {due.power_off_attempt} of {POWER_OFF_ATTEMPTS} to switch the server off failed: "
-    message += why_job_failed(job)
+    if not has_finished(job):
+        return wait("PoweringOff", f"Job {job.metadata.name} is powering off the server.")
+    message = f"Attempt {due.power_off_attempt} of {POWER_OFF_ATTEMPTS} to power off the server failed: "
+    message += job_failure(job)
     again = msgspec.structs.replace(due, power_off_attempt=due.power_off_attempt + 1)
-    # The job goes first: a crash in between tries once more and counts nothing that was not tried.
+    # The Job is deleted first: after a crash in between, it is retried without counting an attempt that was not made.
     event = emit(HARDWARE, hardware, reason="PowerOffFailed", message=message, warning=True)
     return wait("PowerOffFailed", message, *deletions([job]), _record(hardware, again), event)
 
 
 def _failed(observed: DueObserved, due: WipeDue, now: datetime, why: str) -> Decision:
-    """Try again with a new Workflow, which boots the server anew; or hold the server. The wipe stays due."""
+    """Retry with a new Workflow, which boots the server again, or hold the server. The wipe remains due."""
     hardware = observed.hardware
     most = max(number(hardware, WIPE_ATTEMPTS, DEFAULT_WIPE_ATTEMPTS), 1)
-    message = f"attempt {due.attempt} of {most} to wipe completely failed: {why}"
+    message = f"Attempt {due.attempt} of {most} to wipe the disks completely failed: {why}"
     if due.attempt < most:
         again = msgspec.structs.replace(due, attempt=due.attempt + 1)
         event = emit(HARDWARE, hardware, reason="WipeRetried", message=message, warning=True)
-        return wait("WipeRetried", f"{message}; it is tried again", _record(hardware, again), event)
+        return wait("WipeRetried", f"{message}. Retrying.", _record(hardware, again), event)
     anew = msgspec.structs.replace(due, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
-    hold = f"not wiped completely after {due.machine}: {message}; remove this annotation to try again"
+    hold = f"not wiped completely after {due.machine}: {message}. Remove this annotation to try again."
     disks = disk_certificates(observed.workflow) if observed.workflow is not None else []
     annotations = {
         HELD: hold,
@@ -375,11 +375,11 @@ def _record(hardware: Hardware, due: WipeDue) -> Action:
 def _finished(
     observed: DueObserved, due: WipeDue, now: datetime, wiped: bool, message: str, disks: Sequence[DiskCertificate]
 ) -> Decision:
-    """The one write that records what was done, removes what was due and makes the server available."""
+    """The write that records the outcome, removes the due wipe and makes the server available."""
     hardware = observed.hardware
     annotations: dict[str, str | None] = {WIPE_DUE: None, WIPED: _certificate(due, now, wiped, message, disks)}
     if due.power_off_attempt > POWER_OFF_ATTEMPTS:
-        annotations[HELD] = "could not be switched off after its complete wipe; it still runs the in-memory OS"
+        annotations[HELD] = "could not be powered off after its complete wipe; it still runs the in-memory OS"
     reason = "Wiped" if wiped else "NotWiped"
     event = emit(HARDWARE, hardware, reason=reason, message=message, warning=not wiped)
     return wait(reason, message, release(hardware, annotations), event)

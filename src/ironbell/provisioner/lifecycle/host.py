@@ -1,8 +1,8 @@
-"""The nouns of a server's life: what an owner wants (`HostWish`), what is known (`HostState`), what is next (`Step`).
+"""The nouns of a server's life: desired state (`HostWish`), observed state (`HostState`), and the next `Step`.
 
 A front door translates its own objects into a `HostWish`, has `observe.Lifecycle` gather the `HostState`, and calls
 `stages.next_step`; it turns the `Step` into its own conditions and status. The stages are pure functions over a
-`Draft`, which holds wish and state and collects what is to be reported for the length of one decision.
+`Draft`, which holds wish and state, and collects the owner's report during one decision.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from ironbell.workload.queries import NodeByName, NodeByProviderId, NodeView
 
 NodeQuery: TypeAlias = NodeByProviderId | NodeByName
 NodeFact: TypeAlias = Fact[tuple[NodeView, ...]] | Fact[NodeView | None] | None
-MakeTemplate: TypeAlias = Callable[[Fields, Fields], Fields]
-"""From the Template's metadata and the Workflow's boot options to the Template that installs the server.
+TemplateFactory: TypeAlias = Callable[[Fields, Fields], Fields]
+"""Creates the Template that installs the server from its metadata and the Workflow's boot options.
 
 Raises `UnusableError`, or `ImagePendingError` while its image cannot be installed yet."""
 
 READY: Final = "Ready"
-"""Type of the condition that says what an owner waits for."""
+"""Type of the condition with the reason for which an owner waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeWish:
-    """The Node that is to run on the server."""
+    """The Node that should run on the server."""
 
     cluster: ClusterKey
     machine: str
@@ -55,123 +55,124 @@ class NodeWish:
     is_awaited: bool = True
     """Whether the cluster's control plane runs, so that the Node can come."""
     awaited_since: str = ""
-    """Since when the control plane runs; empty if that is not known."""
+    """Time since which the control plane runs; empty if it is unknown."""
     is_first: bool = False
-    """Whether the cluster's API is to run on this very server, so that nobody else can be asked for the Node."""
+    """Whether the cluster's API will run on this server, so that the Node cannot be queried without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostWish:
-    """What an owner wants of a server."""
+    """The state that an owner desires for its server."""
 
     releases: bool = False
-    """Whether the owner gives its server back, and wants nothing else."""
+    """Whether the owner releases its server."""
     waits_for: Waiting | None = None
-    """What has to come about before a server may be claimed or installed."""
+    """The prerequisite for which the owner waits before it claims or installs a server."""
     servers: Wish = ANY_SERVER
-    """Which servers qualify; needed while `HostState.is_searching`."""
+    """Requirements for a server; needed while `HostState.is_searching`."""
     servers_problem: str = ""
-    """Why it is not known which servers qualify."""
+    """The error in the requirements; empty if they are valid."""
     failure_domain: str = ""
-    """`LABEL=VALUE` that the server must have, recorded when the owner begins to wait for one."""
+    """`LABEL=VALUE` that the server must have, recorded when the owner is queued."""
     record: MergePatch | None = None
     """The write with which the owner names the server that it has; None once it does."""
     bootstrap: SecretMetadata | None = None
     """The Secret with the server's user data."""
-    template: MakeTemplate | None = None
+    template: TemplateFactory | None = None
     boot: Boot = NETBOOT
     installs_per_rack: int = INSTALLS_PER_RACK
-    """How many servers of a rack are powered on at the same time; 0 is no bound."""
+    """Limit of servers of a rack that are powered on at the same time; 0 for no limit."""
     node: NodeWish | None = None
-    """None for an owner whose server becomes no Node."""
+    """None for an owner whose server does not become a Node."""
     cluster: ClusterKey | None = None
-    """The Cluster for which a server is reserved whose complete wipe is deferred; without one, no wipe is deferred."""
+    """The Cluster for which a server is reserved while its complete wipe is deferred; None if wipes are not
+    deferred."""
     replaced_by: str = ""
-    """Whoever replaces the owner, as `KIND NAMESPACE/NAME`; empty if nobody does."""
+    """The object that replaces the owner, as `KIND NAMESPACE/NAME`; empty if there is none."""
     replacement: str | None = None
-    """What is known of the replacement that was asked for; None if none was."""
+    """The progress of the requested replacement; None if none was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What is known about the server of an owner, and about those that it may claim."""
+    """The observed state of an owner's server, and of the servers that it may claim."""
 
     hardware: Hardware | None = None
-    """The server that it has."""
+    """The server of the owner."""
     surplus: tuple[Hardware, ...] = ()
-    """Others that were claimed for it, by a process that did not know yet that it has one."""
+    """Further servers that were claimed for it, by a process that had not yet observed the first claim."""
     bmc: BmcMachine | None = None
-    """That of its server."""
+    """The bmc Machine of its server."""
     servers: tuple[Hardware, ...] = ()
-    """Servers that nobody has claimed, in the order of `observe.free_servers`, while it searches for one."""
+    """Unclaimed servers, in the order of `observe.free_servers`, while the owner searches for one."""
     reserved: tuple[Hardware, ...] = ()
-    """Those that are reserved for its Cluster, as long as it has none; once it is known that there is no server for it,
-    also those that are reserved for others."""
+    """Servers that are reserved for its Cluster, while it has none; after a shortage, also those reserved for
+    others."""
     place: int = 0
-    """How many owners wait before it for the same."""
+    """Number of owners that wait before it for the same servers."""
     own_place: int = 0
-    """How many of these are of its Cluster."""
+    """Number of these owners that belong to its Cluster."""
     claims: ClaimRules = UNSET
-    """Who may claim servers of other namespaces."""
+    """Rules for claims of servers in other namespaces."""
     silent_bmcs: Mapping[Key, BmcMachine] = field(default_factory=dict)
-    """BMCs that do not answer, while it searches for a server."""
+    """BMCs that do not respond, while the owner searches for a server."""
     failed_servers: tuple[Hardware, ...] = ()
-    """Other servers on which installations failed for owners that the same object replaces, if it looks for another."""
-    taken: int = 0
-    """How many servers others have, once it is known that there is no server for it."""
+    """Other servers on which installations failed for the same replacing object, while it searches for another."""
+    claimed: int = 0
+    """Number of servers that others have claimed, after a shortage."""
     is_searching: bool = False
-    """Whether it needs a server, or another one."""
+    """Whether the owner needs a server, or another one."""
     wave: Wave = NO_WAVE
-    """What goes on in its rack, as long as it has not begun there what it is to begin next."""
+    """The work in its rack, until the owner has started its own there."""
     template: Template | None = None
     workflow: Workflow | None = None
     wipe_override: Template | None = None
-    """The Template that an annotation names for giving the server back."""
+    """The Template that an annotation names for the wipe."""
     wipe_template: Template | None = None
     wipe_workflow: Workflow | None = None
     power_off: Job | None = None
     power_cycle: Job | None = None
-    """Of a remediation."""
+    """The Job of a remediation."""
     node: Fact[NodeView | None] | None = None
-    """What its cluster says of its Node, while the record of its server is not confirmed."""
+    """Its Node, while the record of its server is not confirmed."""
     namesakes: tuple[tuple[NodeNow, Fact[NodeView | None]], ...] = ()
-    """What its cluster says of Nodes that may be its, while none was found by provider ID."""
+    """Nodes that may be its own, while none was found by provider ID."""
     new_nodes: tuple[tuple[NodeQuery, NodeFact], ...] = ()
-    """What its cluster says of Nodes that would prove that its system is up, while that boots."""
+    """Nodes that would prove that its system is up, while the system boots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is to be done next for a server, in order, and what its owner reports."""
+    """The next actions for a server, in order, and the report of its owner."""
 
     actions: tuple[Action, ...] = ()
     waiting: Waiting | None = None
     needs: tuple[Need[Any], ...] = ()
     after_s: float | None = None
-    """When to look again, besides when something watched changes."""
+    """Delay until the next reconciliation, unless a watch causes one earlier."""
     conditions: tuple[Condition, ...] = ()
-    """What the owner reports, by the condition types of `lifecycle.names`."""
+    """The report of the owner, with condition types of `lifecycle.names`."""
     phase: str = ""
-    """The new phase; empty leaves it."""
+    """The new phase; empty if it does not change."""
     hardware: Hardware | None = None
-    """The server that the owner has, for its addresses."""
+    """The server of the owner, for its addresses."""
     is_provisioned: bool = False
-    """Whether its operating system is installed and up; that is never taken back."""
+    """Whether its operating system is installed and up; never reset."""
     replace_because: str = ""
-    """Why the owner is to be replaced by another one, on another server; that write comes after the others."""
+    """Reason to replace the owner by another one, on another server; that write follows the others."""
     is_reported: bool = True
-    """Whether the owner writes its status: where it does not, what is written brings it back."""
+    """Whether the owner writes its status; otherwise its other writes cause another reconciliation."""
 
     def explained(self, more: str) -> Step:
-        """The same step with more in the message of what it waits for."""
+        """The same step with a longer message of the reason for waiting."""
         if self.waiting is None or not more:
             return self
         old, new = self.waiting.message, f"{self.waiting.message}{more}"
         conditions = tuple(
-            Condition(type=each.type, status=each.status, reason=each.reason, message=new)
-            if each.message == old
-            else each
-            for each in self.conditions
+            Condition(type=condition.type, status=condition.status, reason=condition.reason, message=new)
+            if condition.message == old
+            else condition
+            for condition in self.conditions
         )
         return replace(self, waiting=Waiting(self.waiting.reason, new), conditions=conditions)
 
@@ -189,7 +190,7 @@ class Draft:
     hardware: Hardware | None = None
     is_provisioned: bool = False
 
-    def note(self, type_: str, status: bool | None, reason: str, message: str = "") -> None:
+    def set_condition(self, type_: str, status: bool | None, reason: str, message: str = "") -> None:
         """Set a condition; None is the status Unknown."""
         text = {True: "True", False: "False", None: "Unknown"}[status]
         self.conditions.append(Condition(type=type_, status=text, reason=reason, message=message))
@@ -207,12 +208,12 @@ class Draft:
         needs: Sequence[Need[Any]] = (),
         replace_because: str = "",
     ) -> Step:
-        """End with what the owner waits for."""
-        self.note(READY, False, reason, message)
-        step = self.goes_on(*actions, after_s=after_s, needs=needs)
+        """End with a reason for which the owner waits."""
+        self.set_condition(READY, False, reason, message)
+        step = self.proceeds(*actions, after_s=after_s, needs=needs)
         return replace(step, waiting=Waiting(reason, message), replace_because=replace_because)
 
-    def goes_on(self, *actions: Action | None, after_s: float | None = None, needs: Sequence[Need[Any]] = ()) -> Step:
+    def proceeds(self, *actions: Action | None, after_s: float | None = None, needs: Sequence[Need[Any]] = ()) -> Step:
         """End without a new reason to wait."""
         return Step(
             actions=tuple(action for action in actions if action is not None),
@@ -225,5 +226,5 @@ class Draft:
         )
 
     def writes(self, *actions: Action | None) -> Step:
-        """End with writes that bring the owner back, before anything is reported."""
-        return replace(self.goes_on(*actions), is_reported=False)
+        """End with writes that cause another reconciliation, before anything is reported."""
+        return replace(self.proceeds(*actions), is_reported=False)

@@ -1,14 +1,13 @@
-"""From a server that was claimed to a system that runs on it: user data, Template, Workflow, report. Pure.
+"""The stage between a claimed server and a system that runs on it: user data, Template, Workflow, report. Pure.
 
-Order: user data is on the Hardware before anything boots, and served by the metadata service once the Workflow is at
-its last action (`provisioner.user_data`); the Template before the Workflow. An installation that fails is tried again
-as often as its annotation allows, each time with a new Workflow; the former one's story stays in the Hardware's
-history.
+Order: user data is on the Hardware before anything boots, and the metadata service serves it once the Workflow is at
+its last action (`provisioner.user_data`); the Template precedes the Workflow. A failed installation is retried as often
+as its annotation allows, each time with a new Workflow; the previous one remains in the Hardware's history.
 
-An owner keeps its server for life, and its bootstrap data may be used up. So where installations keep failing on one
-server, whoever replaces the owner is asked to; the new owner claims another server, because this one ranks behind all
-others by then. Where installations for the same object failed on several servers already, the servers are hardly the
-cause, and the attempts end on this one.
+An owner keeps its server for life, and its bootstrap data may be used up. If installations keep failing on a server,
+the owner is replaced; the new owner claims another server, because this one then ranks behind all others. If
+installations for the same object have failed on several servers, the servers are hardly the cause, and the owner fails
+on this one.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, Severit
 from ironbell.provisioner.installed_system import moment
 from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
 from ironbell.provisioner.lifecycle import booting
-from ironbell.provisioner.lifecycle.created import FAILED, UnusableError, boot_options, why_failed, workflow_spec
+from ironbell.provisioner.lifecycle.created import FAILED, UnusableError, boot_options, workflow_failure, workflow_spec
 from ironbell.provisioner.lifecycle.host import Draft, Step
 from ironbell.provisioner.lifecycle.names import (
     DEFAULT_ATTEMPTS,
@@ -45,7 +44,7 @@ from ironbell.provisioner.lifecycle.names import (
     provider_id,
 )
 from ironbell.provisioner.lifecycle.selection import pick, verdict
-from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
+from ironbell.provisioner.lifecycle.waves import RECHECK_S
 from ironbell.provisioner.lifecycle.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.provisioner.node_images import MissingImage
 from ironbell.provisioner.user_data import is_at_last_action, is_provisioned, needs_user_data
@@ -57,7 +56,7 @@ _MESSAGE_LIMIT: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class GiveUserData:
-    """Put a Secret's bootstrap data onto a Hardware, if both are still as they were seen."""
+    """Copy the bootstrap data of a Secret to a Hardware, if neither has changed since it was observed."""
 
     secret: Key
     hardware: Key
@@ -81,20 +80,22 @@ def install(draft: Draft, hardware: Hardware) -> Step:
     fill = user_data(draft.wish.bootstrap, hardware)
     if fill is not None:
         draft.phase = State.INSTALLING
-        draft.note(INSTALLED, False, "GivingUserData", "bootstrap data is being given to the metadata service")
-        return draft.waits("GivingUserData", "bootstrap data is being given to the metadata service", fill)
+        message = "Providing the bootstrap data to the metadata service."
+        draft.set_condition(INSTALLED, False, "GivingUserData", message)
+        return draft.waits("GivingUserData", message, fill)
     workflow = draft.state.workflow
     if workflow is None:
         return _begin(draft, hardware)
     if not draft.owner.owns(workflow):
         where = f"Workflow {workflow.metadata.namespace}/{workflow.metadata.name}"
-        return draft.waits("ForeignWorkflow", f"{where} exists and is not this machine's; delete it")
+        return draft.waits("ForeignWorkflow", f"{where} exists and belongs to another owner. Delete it.")
     if workflow.metadata.deletion_timestamp is not None:
-        return draft.waits("WaitingForOldWorkflow", f"Workflow {workflow.metadata.name} of an earlier attempt goes")
+        message = f"Workflow {workflow.metadata.name} of an earlier attempt is being deleted."
+        return draft.waits("WaitingForOldWorkflow", message)
     if workflow.status.state in FAILED:
         if _has_come_up(workflow, hardware):
-            how = "the installed system has reported that it is up, though the last action did not tell how it ended"
-            return booting.installed(draft, hardware, how)
+            proof = "The installed system reported that it is up, although the last action did not report its result."
+            return booting.installed(draft, hardware, proof)
         return _failed(draft, hardware, workflow)
     if workflow.status.state == WorkflowState.SUCCESS:
         return booting.boots(draft, workflow, hardware)
@@ -104,25 +105,25 @@ def install(draft: Draft, hardware: Hardware) -> Step:
     bmc = draft.state.bmc
     if bmc is not None and is_silent(bmc) and not has_started(workflow):
         # Only its BMC boots the server.
-        message = f"the BMC of Hardware {'/'.join(hardware.key)} cannot be used: {silence(bmc)}"
-        draft.note(INSTALLED, False, "BMCNotContactable", message)
+        message = f"The BMC of Hardware {'/'.join(hardware.key)} cannot be used: {silence(bmc)}"
+        draft.set_condition(INSTALLED, False, "BMCNotContactable", message)
         return draft.waits("BMCNotContactable", message)
     message = progress_of(workflow)
-    draft.note(INSTALLED, False, "Installing", message)
+    draft.set_condition(INSTALLED, False, "Installing", message)
     return draft.waits("Installing", message)
 
 
 def _by_hand(draft: Draft, hardware: Hardware) -> Step:
-    """Nobody but a person can boot a server without BMC."""
+    """Wait until a user boots a server without BMC."""
     where = "/".join(hardware.key)
     message = f"Hardware {where} has no BMC: power the server on, or restart it, and boot it over the network."
     draft.phase = State.WAITING
-    draft.note(INSTALLED, False, "WaitingForManualAction", message)
+    draft.set_condition(INSTALLED, False, "WaitingForManualAction", message)
     return draft.waits("WaitingForManualAction", message)
 
 
 def user_data(secret: SecretMetadata | None, hardware: Hardware) -> Effect | None:
-    """Return what gives the bootstrap data, unless the Hardware has the Secret's present version."""
+    """Return the effect that provides the bootstrap data, unless the Hardware has the Secret's current version."""
     if secret is None:
         return None
     version = f"{secret.metadata.namespace}/{secret.metadata.name} {secret.metadata.resource_version}"
@@ -135,12 +136,12 @@ def user_data(secret: SecretMetadata | None, hardware: Hardware) -> Effect | Non
 
 
 def _begun(workflow: Workflow) -> str:
-    message = next((found.message for found in workflow.status.conditions if found.type == "Succeeded"), "")
+    message = next((condition.message for condition in workflow.status.conditions if condition.type == "Succeeded"), "")
     return f"workflow is {workflow.status.state or 'new'}" + (f": {message}" if message else "")
 
 
 def progress_of(workflow: Workflow) -> str:
-    """Action n of m, with its name."""
+    """The progress of an installation: action n of m, with its name."""
     actions = [action for task in workflow.status.tasks for action in task.actions]
     current = workflow.status.current_state
     if not actions or current is None or not current.action_name:
@@ -156,7 +157,7 @@ class _Share(msgspec.Struct, frozen=True):
 
 
 def _percent(text: str, action_id: str) -> str:
-    """How far the agent says that the action is, in tenths, so that not every percent is a write."""
+    """The progress of an action as its agent reports it, in tenths, so that not every percent is a write."""
     try:
         share = msgspec.json.decode(text, type=_Share) if text else _Share()
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -175,7 +176,7 @@ def _begin(draft: Draft, hardware: Hardware) -> Step:
             raise UnusableError("KeepDisksUnknown", wrong)
         boot = boot_options(draft.wish.boot, hardware)
         if draft.wish.template is None:
-            raise UnusableError("TemplateNotFound", "there is no template that installs the server")
+            raise UnusableError("TemplateNotFound", "No Template installs the server.")
         template = draft.wish.template(owner.metadata(hardware, owner.name), boot)
     except ImagePendingError as error:
         return _without_image(draft, error.missing)
@@ -186,33 +187,34 @@ def _begin(draft: Draft, hardware: Hardware) -> Step:
     turn = state.wave.waits(draft.wish.installs_per_rack, draft.now) if tried == 0 else ""
     if turn:
         draft.phase = State.WAITING
-        draft.note(INSTALLED, False, "WaitingForTurn", turn)
-        return draft.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
+        draft.set_condition(INSTALLED, False, "WaitingForTurn", turn)
+        return draft.waits("WaitingForTurn", turn, after_s=RECHECK_S)
     if state.template is not None and state.template.metadata.deletion_timestamp is not None:
-        return draft.waits("WaitingForOldTemplate", f"Template {owner.name} of an earlier attempt goes")
+        message = f"Template {owner.name} of an earlier attempt is being deleted."
+        return draft.waits("WaitingForOldTemplate", message)
     begun = {INSTALL_BEGUN: rfc3339_micro(draft.now)}
     metadata = owner.workflow_metadata(hardware, owner.name, begun)
-    # The Workflow's coming brings it back: then there is something to tell.
+    # The creation of the Workflow wakes the owner, which then reports its progress.
     return draft.writes(
         owner.mark({INSTALL_ATTEMPT: "1", **begun}) if tried == 0 else None,
         create(TEMPLATE, template) if state.template is None else None,
         create(WORKFLOW, {"metadata": metadata, "spec": workflow_spec(hardware, owner.name, boot)}),
-        owner.event("Installing", f"{hardware.metadata.name} is being installed"),
+        owner.event("Installing", f"Installing server {hardware.metadata.name}."),
     )
 
 
 def _without_image(draft: Draft, missing: MissingImage) -> Step:
-    """Wait until the site has an image; nothing was done to the server yet."""
+    """Wait until the site has an image; the server is unchanged until then."""
     if not missing.reason:
-        return draft.goes_on(needs=missing.needs)
+        return draft.proceeds(needs=missing.needs)
     draft.phase = State.WAITING
-    draft.note(INSTALLED, False, missing.reason, missing.message)
+    draft.set_condition(INSTALLED, False, missing.reason, missing.message)
     return draft.waits(missing.reason, missing.message, needs=missing.needs)
 
 
 def _has_come_up(workflow: Workflow, hardware: Hardware) -> bool:
-    """Whether what was installed runs although its Workflow has failed: the last action leaves the in-memory OS, and
-    its own report may be lost. To try again would wipe a node."""
+    """Return whether the installed system runs although its Workflow has failed: the last action leaves the in-memory
+    OS, and its report may be lost. A retry would wipe a node."""
     if not is_at_last_action(workflow):
         return False
     begun = moment(workflow.status.tasks[-1].actions[-1].execution_start or "")
@@ -223,22 +225,22 @@ def _has_come_up(workflow: Workflow, hardware: Hardware) -> bool:
 def _failed(draft: Draft, hardware: Hardware, workflow: Workflow) -> Step:
     owner, state = draft.owner, draft.state
     tried, most = max(owner.number(INSTALL_ATTEMPT, 0), 1), max(owner.number(INSTALL_ATTEMPTS, DEFAULT_ATTEMPTS), 1)
-    why = why_failed(workflow)
+    why = workflow_failure(workflow)
     if tried >= MOVE_AFTER and (moved := _move(draft, hardware, tried, why)) is not None:
         return moved
     if tried >= most:
         draft.phase = State.FAILED
-        message = f"installation failed {tried} of {most} times: {why}; "
-        message += f"delete the {owner.of.noun}, or raise {INSTALL_ATTEMPTS}"
-        draft.note(INSTALLED, False, INSTALLATION_FAILED, message)
+        message = f"The installation failed {tried} of {most} times: {why}. "
+        message += f"Delete the {owner.of.noun}, or raise annotation {INSTALL_ATTEMPTS}."
+        draft.set_condition(INSTALLED, False, INSTALLATION_FAILED, message)
         event = owner.event(INSTALLATION_FAILED, message, warning=True)
         return draft.waits(INSTALLATION_FAILED, message, _mark_server(draft, hardware, tried, why), event)
-    message = f"attempt {tried} of {most} failed: {why}; it is tried again"
-    draft.note(INSTALLED, False, "Retrying", message)
+    message = f"Attempt {tried} of {most} failed and is retried: {why}."
+    draft.set_condition(INSTALLED, False, "Retrying", message)
     return draft.waits(
         "Retrying",
         message,
-        # the Workflow goes first: a crash in between counts no attempt that was not one
+        # the Workflow is deleted first: after a crash in between, no attempt is counted that was not made
         delete(WORKFLOW, workflow),
         delete(TEMPLATE, state.template) if state.template is not None else None,
         owner.mark({INSTALL_ATTEMPT: str(tried + 1)}),
@@ -247,13 +249,13 @@ def _failed(draft: Draft, hardware: Hardware, workflow: Workflow) -> Step:
 
 
 def _move(draft: Draft, hardware: Hardware, tried: int, why: str) -> Step | None:
-    """Have the owner replaced, if another server fits; None if the installation is to be tried here again."""
+    """Request the replacement of the owner, if another server fits; None if the installation is retried here."""
     wish, noun = draft.wish, draft.owner.of.noun
     if not wish.replaced_by:
         return None
     failed = f"Installation failed {tried} times on Hardware {'/'.join(hardware.key)}: {why}."
     if wish.replacement is not None:
-        answer = f" The {noun}'s owner answers: {wish.replacement}" if wish.replacement else ""
+        answer = f" The owner of the {noun} reports: {wish.replacement}" if wish.replacement else ""
         return _moves(draft, f"{failed} The {noun} is being replaced, to be installed on another server.{answer}")
     other = _other(draft)
     if other is None:
@@ -264,23 +266,23 @@ def _move(draft: Draft, hardware: Hardware, tried: int, why: str) -> Step | None
 
 def _moves(draft: Draft, message: str, *actions: MergePatch | None, replace_because: str = "") -> Step:
     draft.phase = State.FAILED
-    draft.note(INSTALLED, False, "Replacing", message)
+    draft.set_condition(INSTALLED, False, "Replacing", message)
     return draft.waits("Replacing", message, *actions, replace_because=replace_because)
 
 
 def _other(draft: Draft) -> Hardware | None:
-    """A server without concerns that fits, if moving there makes sense."""
+    """A server without concerns that fits, if another server may help."""
     wished, state = draft.wish.servers, draft.state
     if len(state.failed_servers) + 1 >= SERVERS_PER_OWNER or draft.wish.servers_problem:
         return None
-    found = pick(wished, state.servers, 0, state.silent_bmcs)
-    if found is None or verdict(wished, found, state.silent_bmcs).severity is not Severity.NONE:
+    server = pick(wished, state.servers, 0, state.silent_bmcs)
+    if server is None or verdict(wished, server, state.silent_bmcs).severity is not Severity.NONE:
         return None
-    return found
+    return server
 
 
 def _mark_server(draft: Draft, hardware: Hardware, times: int, why: str) -> MergePatch | None:
-    """Note on the Hardware that installations failed on it, once, so that others are claimed before it."""
+    """Record on the Hardware, once, that installations failed on it, so that other servers are claimed before it."""
     owner, known = draft.owner, install_failures(hardware)
     if known is not None and (known.uid, known.times) == (owner.uid, times):
         return None

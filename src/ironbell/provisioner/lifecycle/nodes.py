@@ -2,18 +2,18 @@
 
 **New systems.** Many templates have no report: upstream's default, and most of what users wrote. There the Node is the
 proof: one with the server's provider ID, or with its name and address, whose kubelet reports. Nodes are watched, so the
-owner becomes ready as soon as its Node is there. A Node of an earlier installation of the same server must not count.
+owner becomes ready as soon as its Node is ready. A Node of an earlier installation of the same server is not a proof.
 While its cluster has not noticed that its kubelet is silent (less than a minute), only the times in it tell the two
 apart; clocks of servers may be wrong, therefore these are compared only until the cluster must have noticed.
 
 **Provider IDs.** A Machine finds its Node by provider ID alone, and a kubelet knows it only if the bootstrap data say
 `provider-id: PROVIDER_ID`. Where they do not, or the distribution drops it, the Node is the one that has the server's
-name and address, and a kubelet that reports. It is looked for when the cluster has been there for a while and no Node
+name and address, and a kubelet that reports. It is looked for when the cluster has run for a while and no Node
 was found, so that clusters whose kubelets know their provider ID are hardly ever queried.
 
 **Restored records.** An owner still has the server that a restored record names if the very Node that it had in the
-backup is there and Ready, is older than the backup, and names this server: then nothing has been installed on it since.
-Anything else is left to a person.
+backup exists and is Ready, is older than the backup, and names this server: then nothing has been installed on it
+since. Anything else is left to a person.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from ironbell.workload.queries import PUSHED_S, NodeByName, NodeByProviderId, No
 
 GRACE_S: Final = 60.0
 """For how long after machine and control plane are there the Node is expected to come with its provider ID."""
-ASK_AGAIN_S: Final = 60.0
+QUERY_INTERVAL_S: Final = 60.0
 SELDOM_S: Final = 900.0
 """How often at least and at most a cluster is queried for one machine's Node: more and more seldom."""
 CLOCKS_DIFFER: Final = timedelta(seconds=30)
-"""By how much the clocks of management and cluster may differ without delaying anything."""
+"""Tolerated difference between the clocks of management and cluster."""
 NOTICED: Final = timedelta(minutes=5)
-"""After how long a cluster has certainly noticed that a kubelet is silent."""
+"""Time after which a cluster has certainly noticed that a kubelet is silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledNode:
-    """What is known of the Node of a server that was just installed."""
+    """The Node of a server that was just installed."""
 
     node: NodeView | None = None
     """The Node that proves that the system is up."""
     is_absent: bool = False
-    """Whether the cluster has answered, and has no such Node."""
+    """Whether the cluster has responded, and has no such Node."""
     problem: str = ""
-    """Why the cluster cannot be queried."""
+    """The error of the query; empty if the cluster responded."""
     needs: tuple[Need[Any], ...] = ()
 
 
 def new_node_queries(node: NodeWish | None, hardware: Hardware | None, workflow: Workflow | None) -> list[NodeQuery]:
-    """Return what to query the cluster for while the installed system boots."""
+    """Return the queries to the cluster while the installed system boots."""
     if node is None or hardware is None or workflow is None or workflow.status.state != WorkflowState.SUCCESS:
         return []
     names = [NodeByName(node.cluster, name) for name in names_of(node, hardware)]
@@ -68,23 +68,23 @@ def new_node_queries(node: NodeWish | None, hardware: Hardware | None, workflow:
 
 
 def known(cache: Cache, query: NodeQuery) -> NodeFact:
-    """Return the last answer to one of these queries."""
+    """Return the fact of one of these queries."""
     untyped: Query[Any] = query
     return cache.fact(untyped, PUSHED_S)
 
 
 def installed_node(
-    hardware: Hardware, facts: Sequence[tuple[NodeQuery, NodeFact]], ended: datetime | None, now: datetime
+    hardware: Hardware, facts: Sequence[tuple[NodeQuery, NodeFact]], end_time: datetime | None, now: datetime
 ) -> InstalledNode:
-    """Return what the answers say that were given since the installation ended."""
-    needs = tuple(Need(query, PUSHED_S, newer_than=ended) for query, _ in facts)
+    """Return the Node by the facts that are newer than the installation."""
+    needs = tuple(Need(query, PUSHED_S, newer_than=end_time) for query, _ in facts)
     current = [fact for _, fact in facts if fact is not None and fact.error is None]
-    current = [fact for fact in current if fact.fresh(now, PUSHED_S, newer_than=ended)]
-    found = [node for fact in current for node in _nodes(fact) if _proves(node, hardware, ended, now)]
+    current = [fact for fact in current if fact.fresh(now, PUSHED_S, newer_than=end_time)]
+    nodes = [node for fact in current for node in _nodes(fact) if _proves(node, hardware, end_time, now)]
     errors = [fact.error.message for _, fact in facts if fact is not None and fact.error is not None]
     return InstalledNode(
-        node=next(iter(found), None),
-        is_absent=bool(facts) and len(current) == len(facts) and not found,
+        node=next(iter(nodes), None),
+        is_absent=bool(facts) and len(current) == len(facts) and not nodes,
         problem=next(iter(errors), ""),
         needs=needs,
     )
@@ -95,18 +95,18 @@ def _nodes(fact: Fact[Any]) -> Sequence[NodeView]:
     return value if isinstance(value, tuple) else [value] if value is not None else []
 
 
-def _proves(node: NodeView, hardware: Hardware, ended: datetime | None, now: datetime) -> bool:
+def _proves(node: NodeView, hardware: Hardware, end_time: datetime | None, now: datetime) -> bool:
     is_its = node.provider_id == provider_id(hardware) or (not node.provider_id and _is_on(node, hardware))
-    return is_its and _reports(node) and _is_of_this_installation(node, ended, now)
+    return is_its and _reports(node) and _is_of_this_installation(node, end_time, now)
 
 
-def _is_of_this_installation(node: NodeView, ended: datetime | None, now: datetime) -> bool:
-    if ended is None or now - ended >= NOTICED:
+def _is_of_this_installation(node: NodeView, end_time: datetime | None, now: datetime) -> bool:
+    if end_time is None or now - end_time >= NOTICED:
         return True
     ready = node.condition("Ready")
     heard = [ready.last_heartbeat_time, ready.last_transition_time] if ready is not None else []
     moments = [parse_rfc3339(moment) for moment in (node.creation_timestamp, *heard) if moment]
-    return any(moment >= ended - CLOCKS_DIFFER for moment in moments)
+    return any(moment >= end_time - CLOCKS_DIFFER for moment in moments)
 
 
 def namesake_queries(node: NodeWish | None, hardware: Hardware | None) -> list[NodeNow]:
@@ -119,11 +119,11 @@ def namesake_queries(node: NodeWish | None, hardware: Hardware | None) -> list[N
 def identify(draft: Draft, node: NodeWish, hardware: Hardware) -> Step:
     """Wait for the Node to come by itself; then look for one that does not know its provider ID."""
     if not node.is_awaited:
-        return draft.goes_on()
+        return draft.proceeds()
     waited_s = _waited_s(draft, node)
     if waited_s < GRACE_S:
-        return draft.goes_on(after_s=GRACE_S - waited_s)
-    again_s = min(max(waited_s / 2, ASK_AGAIN_S), SELDOM_S)
+        return draft.proceeds(after_s=GRACE_S - waited_s)
+    again_s = min(max(waited_s / 2, QUERY_INTERVAL_S), SELDOM_S)
     needs = tuple(Need(query, again_s) for query in namesake_queries(node, hardware))
     for query, fact in draft.state.namesakes:
         view = fact.value if fact.error is None else None
@@ -131,12 +131,12 @@ def identify(draft: Draft, node: NodeWish, hardware: Hardware) -> Step:
             arguments = SetProviderId(query.cluster, view.name, view.uid, provider_id(hardware))
             message = f"Node {view.name} is given spec.providerID {arguments.provider_id}: its kubelet was started"
             event = draft.owner.event("NodeIdentified", f"{message} without one")
-            return draft.goes_on(Effect(SET_PROVIDER_ID, arguments, outdates=(query,)), event, needs=needs)
-    return draft.goes_on(needs=needs)
+            return draft.proceeds(Effect(SET_PROVIDER_ID, arguments, outdates=(query,)), event, needs=needs)
+    return draft.proceeds(needs=needs)
 
 
 def _waited_s(draft: Draft, node: NodeWish) -> float:
-    """For how long both the machine and its cluster's control plane have been there."""
+    """Time since both the machine and its cluster's control plane are ready."""
     installed = draft.known(INSTALLED)
     both = (installed.last_transition_time if installed is not None else "", node.awaited_since)
     since = [parse_rfc3339(moment) for moment in both if moment]
@@ -144,7 +144,7 @@ def _waited_s(draft: Draft, node: NodeWish) -> float:
 
 
 def names_of(node: NodeWish, hardware: Hardware) -> list[str]:
-    """Return what the Node of a Machine on this server may be called."""
+    """Return the possible names of the Node of a Machine on this server."""
     instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
     hosts = [instance.hostname if instance is not None else ""]
     hosts += [interface.dhcp.hostname for interface in hardware.spec.interfaces if interface.dhcp is not None]
@@ -155,35 +155,35 @@ def names_of(node: NodeWish, hardware: Hardware) -> list[str]:
 
 
 def _is_on(node: NodeView, hardware: Hardware) -> bool:
-    """Whether this Node has an address of this server."""
+    """Return whether this Node has an address of this server."""
     dhcps = [interface.dhcp for interface in hardware.spec.interfaces if interface.dhcp is not None]
     addresses = {dhcp.ip.address for dhcp in dhcps if dhcp.ip is not None and dhcp.ip.address}
     return any(address.type == "InternalIP" and address.address in addresses for address in node.addresses)
 
 
 def _reports(node: NodeView) -> bool:
-    """Whether the Node's kubelet is heard: its cluster sets Unknown when it is not."""
+    """Return whether the Node's kubelet reports: its cluster sets Unknown otherwise."""
     ready = node.condition("Ready")
     return not node.deleting and ready is not None and ready.status in ("True", "False")
 
 
 def _is_its(node: NodeView, hardware: Hardware) -> bool:
-    """Whether this Node runs on this server, now, and has no provider ID."""
+    """Return whether this Node runs on this server and has no provider ID."""
     return not node.provider_id and _reports(node) and _is_on(node, hardware)
 
 
 def confirming_query(node: NodeWish | None) -> NodeNow | None:
-    """Return what is to be known about a restored record; None for an owner that had no Node yet."""
+    """Return the query that can confirm a restored record; None for an owner without a Node."""
     return NodeNow(node.cluster, node.name) if node is not None and node.name else None
 
 
-def still_runs(node: NodeView | None, machine: str, hardware: Hardware, found: Restored) -> bool:
-    """Whether this Node is what ran on this server when the backup was made."""
-    if node is None or node.deleting or not found.backup:
+def still_runs(node: NodeView | None, machine: str, hardware: Hardware, nodes: Restored) -> bool:
+    """Return whether this Node ran on this server at the time of the backup."""
+    if node is None or node.deleting or not nodes.backup:
         return False
     ready = node.condition("Ready")
     try:
-        is_older = parse_rfc3339(node.creation_timestamp) < parse_rfc3339(found.backup)
+        is_older = parse_rfc3339(node.creation_timestamp) < parse_rfc3339(nodes.backup)
     except ValueError:
         return False
     return (
@@ -196,5 +196,5 @@ def still_runs(node: NodeView | None, machine: str, hardware: Hardware, found: R
 
 
 def confirmed(hardware: Hardware) -> MergePatch:
-    """The write that lets the server go."""
+    """The write that confirms the restored record."""
     return patch(HARDWARE, hardware, {"metadata": {"annotations": confirmation(hardware)}}, locked=True)

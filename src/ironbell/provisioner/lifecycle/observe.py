@@ -1,4 +1,4 @@
-"""What is known about an owner's server, gathered from the cache, and what wakes the owner. No I/O."""
+"""The observed state of an owner's server, gathered from the cache, and the watches that wake the owner. No I/O."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from ironbell.provisioner.deferral import reservation_of
 from ironbell.provisioner.health import Severity, install_failures, is_silent, own_severity
 from ironbell.provisioner.lifecycle import nodes
 from ironbell.provisioner.lifecycle.bmc_health import BY_BMC, answers_again, bmc_of, health_changed
-from ironbell.provisioner.lifecycle.created import ENDED, FAILED, power_cycle_name, power_off_name, wipe_name
+from ironbell.provisioner.lifecycle.created import FAILED, TERMINAL, power_cycle_name, power_off_name, wipe_name
 from ironbell.provisioner.lifecycle.host import HostState, NodeWish
 from ironbell.provisioner.lifecycle.installing import progress_of
-from ironbell.provisioner.lifecycle.names import HARDWARE_READY, INSTALL_ATTEMPT, MOVE_AFTER, NO_HARDWARE, WANTED_SINCE
+from ironbell.provisioner.lifecycle.names import HARDWARE_READY, INSTALL_ATTEMPT, MOVE_AFTER, NO_HARDWARE, QUEUED_SINCE
 from ironbell.provisioner.lifecycle.owner import Owner, OwnerKind
 from ironbell.provisioner.lifecycle.queue import Queue
 from ironbell.provisioner.lifecycle.reserving import RESERVED, RESERVED_FOR, became_reserved, reserved_servers
 from ironbell.provisioner.lifecycle.selection import SHOWN, became_claimable, is_claimable
-from ironbell.provisioner.lifecycle.waves import IN_RACK, NO_WAVE, Waves, work_ended
+from ironbell.provisioner.lifecycle.waves import IN_RACK, NO_WAVE, Waves, work_finished
 from ironbell.provisioner.lifecycle.wiping import own_wipe
 from ironbell.workload.clusterkey import ClusterKey
 
 PROGRESS_S: Final = 3.0
 """Minimum interval between updates of an installation's progress; each update is a write of its owner, too."""
-_NOTED: Final = SHOWN | {ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR, KNOWN_BY, SUPERSEDED}
+_IGNORED: Final = SHOWN | {ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR, KNOWN_BY, SUPERSEDED}
 """Annotations of a Hardware that do not matter to its owner."""
 
 BY_OWNER: Final[Index[Hardware]] = Index(
@@ -58,16 +58,16 @@ FREE: Final[Index[Hardware]] = Index(
     "free",
     lambda hardware: [] if LABEL_OWNER_NAME in hardware.metadata.labels else [own_severity(hardware).name],
 )
-"""Servers that nobody has claimed, by what their records say against them: a claim begins with the best."""
+"""Unclaimed servers, by the severity of their own concerns: a claim begins with the best."""
 SILENT: Final[Index[BmcMachine]] = Index(BMC_MACHINE, "silent", lambda bmc: ["silent"] if is_silent(bmc) else [])
-"""BMCs that do not answer: a few of many."""
+"""BMCs that do not respond: a few of many."""
 FAILED_FOR: Final[Index[Hardware]] = Index(
     HARDWARE,
     "failed-for",
     lambda hardware: [failed.owner] if (failed := install_failures(hardware)) is not None and failed.owner else [],
 )
-"""Servers on which installations failed, by who replaces the owners."""
-TAKEN: Final[Index[Hardware]] = Index(
+"""Servers on which installations failed, by the object that replaces the owners."""
+CLAIMED: Final[Index[Hardware]] = Index(
     HARDWARE,
     "taken",
     lambda hardware: ["taken"] if (claim := claim_of(hardware)) is not None and not claim.is_reservation else [],
@@ -76,7 +76,7 @@ TAKEN: Final[Index[Hardware]] = Index(
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """What a controller of one kind of owner needs from the cache: `observe`, with its indexes and watches."""
+    """The lifecycle's part of a controller for one kind of owner: `observe`, with its indexes and watches."""
 
     owners: OwnerKind
     queue: Queue = field(init=False)
@@ -90,7 +90,7 @@ class Lifecycle:
     def indexes(self) -> Sequence[Index[Any]]:
         """The indexes that `observe` and `watches` read."""
         of_kind = (self.queue.by_wish, self.queue.waiting, self.waves.in_rack, *IN_RACK)
-        of_servers = (BY_OWNER, FREE, RESERVED, RESERVED_FOR, TAKEN, BY_BMC, SILENT, FAILED_FOR, ANNOTATED)
+        of_servers = (BY_OWNER, FREE, RESERVED, RESERVED_FOR, CLAIMED, BY_BMC, SILENT, FAILED_FOR, ANNOTATED)
         return (*of_kind, *of_servers)
 
     @cached_property
@@ -101,7 +101,7 @@ class Lifecycle:
             Watch(HARDWARE, self._owner_of, _matters_to_owner),
             Watch(HARDWARE, self._waiting_for, became_claimable),
             Watch(HARDWARE, self._reserved_for, became_reserved),
-            Watch(WORKFLOW, self._owner_of_created, _workflow_ended),
+            Watch(WORKFLOW, self._owner_of_created, _workflow_finished),
             Watch(WORKFLOW, self._owner_of_created, _workflow_progressed, delay_s=PROGRESS_S, reporting=True),
             Watch(TEMPLATE, self._owner_of_created),
             read_by(TEMPLATE),
@@ -111,8 +111,8 @@ class Lifecycle:
             Watch(BMC_MACHINE, self._owners_behind_bmc, health_changed, delay_s=PROGRESS_S, reporting=True),
             read_by(SECRET_METADATA),
             Watch(kind, waves.next, waves.left),
-            Watch(WORKFLOW, waves.next_after, work_ended),
-            Watch(JOB, waves.next_after, work_ended),
+            Watch(WORKFLOW, waves.next_after, work_finished),
+            Watch(JOB, waves.next_after, work_finished),
             Watch(kind, self._next_in_queue, queue.left),
         )
 
@@ -126,15 +126,15 @@ class Lifecycle:
         cluster: ClusterKey | None = None,
         replaced_by: str = "",
     ) -> HostState:
-        """Return what is known about an owner's server.
+        """Return the observed state of an owner's server.
 
         Args:
-            cache: where it is read.
+            cache: the controller's cache.
             obj: the owner.
-            namespace: where Template, Workflow and Jobs are while the owner has no server.
-            node: the Node that is to run on the server.
-            cluster: the Cluster that servers may be reserved for.
-            replaced_by: whoever replaces the owner.
+            namespace: the namespace of Template, Workflow and Jobs while the owner has no server.
+            node: the Node that should run on the server.
+            cluster: the Cluster for which servers may be reserved.
+            replaced_by: the object that replaces the owner.
         """
         owner = Owner(self.owners, obj)
         status, hardware = owner.status, self.server_of(cache, obj)
@@ -158,7 +158,7 @@ class Lifecycle:
             claims=cached_rules(cache),
             silent_bmcs={bmc.key: bmc for bmc in silent_bmcs(cache)} if waits or moves else {},
             failed_servers=_failed_servers(cache, replaced_by, hardware) if moves else (),
-            taken=len(cache.indexed(TAKEN, "taken")) if is_short else 0,
+            claimed=len(cache.indexed(CLAIMED, "taken")) if is_short else 0,
             is_searching=waits or moves,
             wave=self.waves.of(cache, obj) if hardware is not None else NO_WAVE,
             template=cache.get(TEMPLATE, place, owner.name),
@@ -168,7 +168,7 @@ class Lifecycle:
             wipe_workflow=cache.get(WORKFLOW, place, wipe),
             power_off=cache.get(JOB, place, power_off_name(obj)),
             power_cycle=cache.get(JOB, place, power_cycle_name(obj)),
-            node=cache.fact(restored_node, nodes.ASK_AGAIN_S) if restored_node is not None else None,
+            node=cache.fact(restored_node, nodes.QUERY_INTERVAL_S) if restored_node is not None else None,
             namesakes=tuple(
                 (query, fact) for query in namesakes if (fact := cache.fact(query, nodes.SELDOM_S)) is not None
             ),
@@ -184,18 +184,22 @@ class Lifecycle:
             claim = claim_of(hardware) if hardware is not None else None
             return hardware if claim is not None and claim.is_of_name(claimant) else None
         owned = cache.indexed(BY_OWNER, f"{claimant.namespace}/{claimant.name}")
-        return next((each for each in owned if (claim := claim_of(each)) is not None and claim.is_of(claimant)), None)
+        return next(
+            (server for server in owned if (claim := claim_of(server)) is not None and claim.is_of(claimant)), None
+        )
 
     def _surplus(self, cache: Cache, owner: Owner) -> tuple[Hardware, ...]:
-        """What was claimed beside the server that an owner names. As long as it names none, nobody knows which it is.
+        """Servers that were claimed beside the one that an owner names; empty while it names none.
 
         By uid: an owner that was moved to another API is known by name only, and has claimed nothing more.
         """
         named, claimant = owner.status.server, owner.claimant
         if named is None:
             return ()
-        owned = [each for each in cache.indexed(BY_OWNER, owner.path) if each.key != named]
-        return tuple(each for each in owned if (claim := claim_of(each)) is not None and claim.uid == claimant.uid)
+        owned = [server for server in cache.indexed(BY_OWNER, owner.path) if server.key != named]
+        return tuple(
+            server for server in owned if (claim := claim_of(server)) is not None and claim.uid == claimant.uid
+        )
 
     def _owner_of(self, hardware: Hardware, _cache: Cache) -> Iterable[Key]:
         claim = claim_of(hardware)
@@ -227,10 +231,10 @@ class Lifecycle:
         return [owner] if owner is not None else []
 
     def _next_in_queue(self, obj: Any, cache: Cache) -> Iterable[Key]:
-        """Who is next: after an owner that left without a server, or that took one of several which became free."""
-        waited = WANTED_SINCE in obj.metadata.annotations
-        goes_on = self.owners.status_of(obj).server is None or is_any_free(cache)
-        return self.queue.behind(cache, obj) if waited and goes_on else []
+        """The next owner after one that left without a server, or that claimed one of several that became available."""
+        waited = QUEUED_SINCE in obj.metadata.annotations
+        proceeds = self.owners.status_of(obj).server is None or is_any_free(cache)
+        return self.queue.behind(cache, obj) if waited and proceeds else []
 
 
 def free_servers(cache: Cache) -> Iterator[Hardware]:
@@ -256,17 +260,17 @@ def _keeps_failing(owner: Owner, workflow: Workflow | None) -> bool:
 
 
 def _failed_servers(cache: Cache, replaced_by: str, hardware: Hardware | None) -> tuple[Hardware, ...]:
-    found = cache.indexed(FAILED_FOR, replaced_by) if replaced_by else ()
-    return tuple(each for each in found if hardware is None or each.key != hardware.key)
+    servers = cache.indexed(FAILED_FOR, replaced_by) if replaced_by else ()
+    return tuple(server for server in servers if hardware is None or server.key != hardware.key)
 
 
 def _is_short(owner: Owner) -> bool:
-    """Whether it has looked in vain: to look at all its cluster's owners is too much while many get their servers."""
-    return any(each.type == HARDWARE_READY and each.reason == NO_HARDWARE for each in owner.status.conditions)
+    """Return whether its last search failed. Only then are all servers evaluated, to explain the shortage."""
+    return any(server.type == HARDWARE_READY and server.reason == NO_HARDWARE for server in owner.status.conditions)
 
 
 def _matters_to_owner(old: Hardware | None, new: Hardware | None) -> bool:
-    """Whether more has changed than what others note of a server while it is installed."""
+    """Return whether more has changed than records of other components during an installation."""
     return old is None or new is None or _of_owner(old) != _of_owner(new)
 
 
@@ -274,20 +278,20 @@ def _of_owner(hardware: Hardware) -> tuple[Any, ...]:
     metadata, spec = hardware.metadata, hardware.spec
     return (
         (metadata.labels, metadata.finalizers, metadata.deletion_timestamp),
-        {name: value for name, value in metadata.annotations.items() if name not in _NOTED},
+        {name: value for name, value in metadata.annotations.items() if name not in _IGNORED},
         msgspec.structs.replace(spec, interfaces=[]),
         [(interface.dhcp, interface.disable_dhcp, interface.isoboot) for interface in spec.interfaces],
         hardware.status.state,
     )
 
 
-def _workflow_ended(old: Workflow | None, new: Workflow | None) -> bool:
-    """Whether something follows from it: it came, goes, or has ended. The states before that are only reported."""
+def _workflow_finished(old: Workflow | None, new: Workflow | None) -> bool:
+    """Return whether a Workflow was created, is being deleted or has finished. Other states are only reported."""
     if old is None or new is None or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp:
         return True
-    return old.status.state != new.status.state and new.status.state in ENDED
+    return old.status.state != new.status.state and new.status.state in TERMINAL
 
 
 def _workflow_progressed(old: Workflow | None, new: Workflow | None) -> bool:
-    """Whether there is something to report of it."""
+    """Return whether the reported progress changed."""
     return old is not None and new is not None and progress_of(old) != progress_of(new)

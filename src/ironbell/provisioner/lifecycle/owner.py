@@ -1,8 +1,8 @@
-"""Whoever claims servers: its kind, where it keeps its markers, and what is created for it beside the Hardware. Pure.
+"""Owners of servers: their kind, their markers, and the objects that are created for them beside the Hardware. Pure.
 
-A front door describes its kind once, as an `OwnerKind`. Markers are annotations on the owner itself (`names`);
-what is created for it (Template, Workflow, Job) has two labels that name the owner, because an owner reference counts
-in its own namespace only, and Hardware may be in another one. The claim itself is `contract.servers.claim`.
+A front door describes its kind once, as an `OwnerKind`. Markers are annotations on the owner itself (`names`). Objects
+that are created for it (Template, Workflow, Job) have two labels that name the owner, because an owner reference is
+valid in its own namespace only, and Hardware may be in another one. For the claim see `contract.servers.claim`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ironbell.provisioner.lifecycle.names import RACK, number
 
 @dataclass(frozen=True, slots=True)
 class OwnerStatus:
-    """What an owner records on itself about its server."""
+    """The owner's own record of its server."""
 
     server: Key | None = None
-    """The Hardware that it names; it names no other one later."""
+    """The Hardware that it names; it never changes."""
     is_ready: bool = False
-    """Whether its operating system was installed and up once."""
+    """Whether its operating system has been installed and up."""
     phase: str = ""
     """The last phase (`names.State`)."""
     conditions: Sequence[Condition] = ()
@@ -41,22 +41,22 @@ class OwnerKind:
     kind: AnyKind
     finalizer: str
     name_label: str
-    """On what is created for an owner: its name."""
+    """Label with the owner's name, on objects that are created for it."""
     namespace_label: str
-    """The same: its namespace."""
+    """Label with the owner's namespace, on the same objects."""
     status_of: Callable[[Any], OwnerStatus]
-    asks_for: Callable[[Any], str]
-    """The same text for all owners that ask for the same servers."""
+    wish_key: Callable[[Any], str]
+    """A key that is the same for all owners that wait for the same servers."""
     cluster_of: Callable[[Any], Key]
-    """Namespace and name of the Cluster that an owner belongs to."""
+    """Namespace and name of the Cluster of an owner."""
     former_finalizer: str = ""
     """Removed wherever `finalizer` is added or removed."""
     replaced: str = ""
-    """What a person deletes to get another server, for messages; empty for the owner itself."""
+    """Kind of the object that a user deletes to get another server, for messages; empty for the owner's kind."""
 
     @property
     def noun(self) -> str:
-        """How messages name what a person deletes."""
+        """The kind of the object that a user deletes, for messages."""
         return self.replaced or self.kind.kind
 
     def of(self, created: Resource) -> Key | None:
@@ -129,21 +129,21 @@ class Owner:
     def metadata(self, hardware: Hardware, name: str) -> Fields:
         """Metadata of what is created beside the Hardware."""
         labels = {self.of.name_label: self.name, self.of.namespace_label: self.obj.metadata.namespace}
-        found: Fields = {"name": name, "namespace": hardware.metadata.namespace, "labels": labels}
+        metadata: Fields = {"name": name, "namespace": hardware.metadata.namespace, "labels": labels}
         if hardware.metadata.namespace == self.obj.metadata.namespace:
-            found["ownerReferences"] = [to_builtin(owner_reference(self.of.kind, self.obj, controller=True))]
-        return found
+            metadata["ownerReferences"] = [to_builtin(owner_reference(self.of.kind, self.obj, controller=True))]
+        return metadata
 
     def workflow_metadata(self, hardware: Hardware, name: str, annotations: Mapping[str, str]) -> Fields:
-        """Metadata of a Workflow: the disks that the owner keeps go along, for whoever hands out its actions, and the
-        rack, for whoever counts what goes on there."""
+        """Metadata of a Workflow, with the disks to keep, for the workflow service, and the rack, in which the Workflow
+        is counted."""
         inherited = {name: text for name in (KEEP_DISKS, RACK) if (text := self.annotations.get(name))}
         everything = {**inherited, **annotations}
-        found = self.metadata(hardware, name)
-        return {**found, "annotations": everything} if everything else found
+        metadata = self.metadata(hardware, name)
+        return {**metadata, "annotations": everything} if everything else metadata
 
     def owns(self, created: Resource) -> bool:
-        """Return whether an object was created for this owner; an owner reference alone counts where upstream's
+        """Return whether an object was created for this owner; an owner reference alone suffices if upstream's
         controllers created it."""
         labels = created.metadata.labels
         if self.of.name_label not in labels:
@@ -151,15 +151,15 @@ class Owner:
         return bool((labels.get(self.of.namespace_label), labels[self.of.name_label]) == self.obj.key)
 
     def owned(self, *created: Any) -> list[Any]:
-        """Those of the objects that exist and were created for this owner."""
+        """The objects that exist and were created for this owner."""
         return [obj for obj in created if obj is not None and self.owns(obj)]
 
 
 def owner_finalizers(owner: Owner, *, present: bool) -> list[str] | None:
-    """The owner's finalizers with its kind's finalizer present or absent; None if they are so already."""
+    """The owner's finalizers with its kind's finalizer present or absent; None if they do not change."""
     current = owner.obj.metadata.finalizers
     others = [name for name in current if name not in (owner.of.finalizer, owner.of.former_finalizer)]
     if present and owner.of.finalizer in current and owner.of.former_finalizer not in current:
         return None
-    wanted = [*others, owner.of.finalizer] if present else others
-    return None if not present and len(others) == len(current) else wanted
+    desired = [*others, owner.of.finalizer] if present else others
+    return None if not present and len(others) == len(current) else desired

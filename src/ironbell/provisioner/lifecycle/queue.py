@@ -18,13 +18,13 @@ from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.claims_from import cached_rules
-from ironbell.provisioner.lifecycle.names import WANTED_SINCE
+from ironbell.provisioner.lifecycle.names import QUEUED_SINCE
 from ironbell.provisioner.lifecycle.owner import OwnerKind
 
 
 def queue_order(obj: Resource) -> tuple[str, Key]:
     """Sorts owners, the one that has waited longest first."""
-    return obj.metadata.annotations.get(WANTED_SINCE, "~"), obj.key
+    return obj.metadata.annotations.get(QUEUED_SINCE, "~"), obj.key
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Queue:
     def is_queued(self, obj: Any) -> bool:
         """Return whether an owner waits for a server, and would claim one."""
         status = self.owners.status_of(obj)
-        waits = WANTED_SINCE in obj.metadata.annotations and status.server is None
+        waits = QUEUED_SINCE in obj.metadata.annotations and status.server is None
         return waits and not is_deleting(obj) and not is_true(status.conditions, PAUSED)
 
     @cached_property
     def by_wish(self) -> Index[Any]:
         """Owners that wait, by what they ask for."""
-        asks = self.owners.asks_for
-        return Index(self.owners.kind, "queued-for", lambda obj: [asks(obj)] if self.is_queued(obj) else [])
+        wish_key = self.owners.wish_key
+        return Index(self.owners.kind, "queued-for", lambda obj: [wish_key(obj)] if self.is_queued(obj) else [])
 
     @cached_property
     def waiting(self) -> Index[Any]:
@@ -51,15 +51,16 @@ class Queue:
         return Index(self.owners.kind, "queued", lambda obj: ["queued"] if self.is_queued(obj) else [])
 
     def place_of(self, cache: Cache, obj: Any, *, of_cluster: bool = False) -> int:
-        """Return how many wait before an owner for the same servers; of its own Cluster only if asked so."""
+        """Return the number of owners that wait before this one for the same servers, optionally of its Cluster
+        only."""
         order, cluster_of = queue_order(obj), self.owners.cluster_of
         ahead = (other for other in self._alike(cache, obj) if queue_order(other) < order)
         return sum(1 for other in ahead if not of_cluster or cluster_of(other) == cluster_of(obj))
 
     def heads(self, cache: Cache, namespace: str = "") -> Iterable[Key]:
-        """Return who looks again because a server became available: the head of each queue, not all who wait.
+        """Return the head of each queue, which is reconciled when a server became available.
 
-        With a namespace, of those that may claim servers there.
+        With a namespace, only owners that may claim servers there are considered.
         """
         rules = cached_rules(cache)
         heads: dict[tuple[str, str], Resource] = {}
@@ -67,9 +68,9 @@ class Queue:
             own = obj.metadata.namespace
             if namespace and not rules.allow(namespace, own):
                 continue
-            asked = self.owners.asks_for(obj), own if rules.are_set else ""
-            if asked not in heads or queue_order(obj) < queue_order(heads[asked]):
-                heads[asked] = obj
+            wish_key = self.owners.wish_key(obj), own if rules.are_set else ""
+            if wish_key not in heads or queue_order(obj) < queue_order(heads[wish_key]):
+                heads[wish_key] = obj
         return [obj.key for obj in heads.values()]
 
     def of_cluster(self, cache: Cache, cluster: Key) -> Iterable[Key]:
@@ -77,23 +78,24 @@ class Queue:
         return [obj.key for obj in cache.indexed(self.waiting, "queued") if self.owners.cluster_of(obj) == cluster]
 
     def behind(self, cache: Cache, left: Any) -> Sequence[Key]:
-        """Return who is the head now that this owner has left its queue."""
+        """Return the head of a queue that this owner has left."""
         head = min(self._alike(cache, left), key=queue_order, default=None)
         return [head.key] if head is not None and head.key != left.key else []
 
     def left(self, old: Any, new: Any) -> bool:
-        """Return whether an owner left its queue, or would not claim a server any more."""
+        """Return whether an owner left its queue, or would no longer claim a server."""
         if new is None or is_deleting(new):
             return True
         if old is None:
             return False
-        before, after = self.owners.status_of(old), self.owners.status_of(new)
-        is_paused_now = not is_true(before.conditions, PAUSED) and is_true(after.conditions, PAUSED)
-        return is_paused_now or (before.server is None and after.server is not None)
+        previous, current = self.owners.status_of(old), self.owners.status_of(new)
+        is_paused_now = not is_true(previous.conditions, PAUSED) and is_true(current.conditions, PAUSED)
+        return is_paused_now or (previous.server is None and current.server is not None)
 
     def _alike(self, cache: Cache, obj: Any) -> Iterable[Any]:
-        """Those who wait for the same servers: of one namespace alone where that decides which servers these are."""
-        queued = cache.indexed(self.by_wish, self.owners.asks_for(obj))
+        """Owners that wait for the same servers; only of the owner's namespace if claims are restricted by
+        namespace."""
+        queued = cache.indexed(self.by_wish, self.owners.wish_key(obj))
         if not cached_rules(cache).are_set:
             return queued
         return [other for other in queued if other.metadata.namespace == obj.metadata.namespace]

@@ -1,8 +1,8 @@
-"""Releasing a server: stop what is installing it, wipe its disks, switch it off, forget its owner. Pure.
+"""The release of a server: stop its installation, wipe its disks, power it off, remove the claim. Pure.
 
-Only a server that is this owner's is touched, and none that is held. What came of the wipe is noted on the Hardware
-before anything else happens. One that fails, or a switch that does, does not keep the machine for ever: the server is
-given back and held, so that nobody takes it before a person has looked at it.
+Only a server of this owner is changed, and none that is held. The outcome of the wipe is recorded on the Hardware
+before the next step. If the wipe or the power off fails, the owner is not kept forever: the server is released and
+held, so that nobody claims it before a user has checked it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.lifecycle.created import (
     bmc_job,
     deletions,
-    has_ended,
+    has_finished,
     is_job,
+    job_failure,
     power_off_name,
-    why_job_failed,
 )
 from ironbell.provisioner.lifecycle.host import Draft, Step
 from ironbell.provisioner.lifecycle.names import (
@@ -51,20 +51,20 @@ def release_server(draft: Draft) -> Step:
     owner, state, hardware = draft.owner, draft.state, draft.state.hardware
     installing = owner.owned(state.workflow, state.template)
     if installing:
-        return draft.waits("StoppingInstallation", "the installation is being stopped", *_stopped(draft))
+        return draft.waits("StoppingInstallation", "Stopping the installation.", *_stopped(draft))
     cycle = state.power_cycle
     if cycle is not None and owner.owns(cycle):
-        if not has_ended(cycle) and hardware is not None:
-            return draft.waits("PowerCycling", f"Job {cycle.metadata.name} is switching the server off and on")
-        return draft.waits("CleaningUp", "what a remediation made goes", *deletions([cycle]))
+        if not has_finished(cycle) and hardware is not None:
+            return draft.waits("PowerCycling", f"Job {cycle.metadata.name} is power cycling the server.")
+        return draft.waits("CleaningUp", "Deleting the Job of a remediation.", *deletions([cycle]))
     if hardware is None:
-        return _let_go(draft)
+        return _clean_up(draft)
     if (unsure := hold_reason(hardware)) is not None:
         return draft.waits("HardwareNotConfirmed", unsure)
     held = hardware.metadata.annotations.get(HELD)
     certificate = certificate_of(owner.uid, hardware)
     if held is not None and certificate is None:
-        message = f"Hardware {hardware.metadata.name} is held ({held}): remove annotation {HELD} to have it released."
+        message = f"Hardware {hardware.metadata.name} is held ({held}). Remove annotation {HELD} to release the server."
         return draft.waits("HardwareHeld", message, *_unbegun_wipe(draft))
     if hardware.spec.user_data is not None:
         return draft.waits("TakingUserDataBack", "The user data is being withdrawn.", withdrawal(hardware))
@@ -72,7 +72,7 @@ def release_server(draft: Draft) -> Step:
         return wipe(draft, hardware)
     wiping = owner.owned(state.wipe_workflow, state.wipe_template)
     if wiping:
-        return draft.waits("Wiped", "the wipe is over", *deletions(wiping))
+        return draft.waits("Wiped", "Deleting the objects of the finished wipe.", *deletions(wiping))
     if hardware.spec.bmc_ref is not None:
         step = _power_off(draft, hardware)
         if step is not None:
@@ -81,39 +81,40 @@ def release_server(draft: Draft) -> Step:
 
 
 def _stopped(draft: Draft) -> Sequence[Action]:
-    """Delete what installs the server.
+    """Delete the objects of the installation.
 
-    Whether something was written is only known while the Workflow exists. That nothing was is recorded before the
-    Workflow is deleted, and the deletion fails if an action was handed out in the meantime; in doubt, disks are wiped.
+    Only while the Workflow exists is it known whether something was written. If nothing was, this is recorded before
+    the Workflow is deleted, and the deletion fails if an action was handed out in between; in doubt, disks are wiped.
     """
     owner, workflow = draft.owner, draft.state.workflow
     rest = deletions(owner.owned(draft.state.template))
     if workflow is None or not owner.owns(workflow):
         return rest
     if owner.number(INSTALL_ATTEMPT, 0) == 0:
-        # Upstream's controllers created it, and count no attempts; once it is gone, only the count says that it was.
+        # Upstream's controllers created it, and count no attempts; after its deletion, only the count shows that it
+        # existed.
         return [owner.mark({INSTALL_ATTEMPT: "1"})]
-    noted = owner.annotations.get(UNTOUCHED)
+    recorded = owner.annotations.get(UNTOUCHED)
     untouched = _is_untouched(draft, workflow) and not _boots_own_script(draft.state.hardware)
-    if noted is not None and not untouched:
+    if recorded is not None and not untouched:
         return [owner.mark({UNTOUCHED: None})]
     if is_deleting(workflow):
         return rest
-    if untouched and noted != workflow.metadata.uid:
+    if untouched and recorded != workflow.metadata.uid:
         return [owner.mark({UNTOUCHED: workflow.metadata.uid})]
     version = workflow.metadata.resource_version if untouched else ""
     return [replace(delete(WORKFLOW, workflow), resource_version=version), *rest]
 
 
 def _unbegun_wipe(draft: Draft) -> Sequence[Action]:
-    """Delete a wipe that has not begun: its time limit runs while the server is held; it is created anew afterwards."""
+    """Delete a wipe that has not started: its timeout runs while the server is held; it is created again afterwards."""
     workflow = draft.state.wipe_workflow
     is_begun = workflow is not None and has_started(workflow)
     return () if is_begun else deletions(draft.owner.owned(workflow, draft.state.wipe_template))
 
 
 def _is_untouched(draft: Draft, workflow: Workflow) -> bool:
-    """Whether nothing can have been written: no Workflow preceded this one, and its agent was given no action.
+    """Return whether nothing can have been written: no Workflow preceded this one, and its agent was given no action.
 
     With other boot modes than netboot the server runs what the user has chosen.
     """
@@ -123,14 +124,14 @@ def _is_untouched(draft: Draft, workflow: Workflow) -> bool:
 
 
 def _boots_own_script(hardware: Hardware | None) -> bool:
-    """Whether the server runs an iPXE script that the user wrote, which may boot anything."""
+    """Return whether the server runs an iPXE script of the user, which may boot anything."""
     netboots = [interface.netboot for interface in hardware.spec.interfaces] if hardware is not None else []
     scripts = [netboot.ipxe for netboot in netboots if netboot is not None and netboot.ipxe is not None]
     return any(script.url or script.contents for script in scripts)
 
 
 def _power_off(draft: Draft, hardware: Hardware) -> Step | None:
-    """Switch the server off; None when it is, or cannot be."""
+    """Power off the server; None once it is off, or if that failed too often."""
     owner, job = draft.owner, draft.state.power_off
     draft.phase = State.POWERING_OFF
     tried = owner.number(POWER_OFF_ATTEMPT, 0)
@@ -139,16 +140,18 @@ def _power_off(draft: Draft, hardware: Hardware) -> Step | None:
     if job is None:
         metadata = owner.metadata(hardware, power_off_name(owner.obj))
         write = create(JOB, {"metadata": metadata, "spec": bmc_job(hardware, PowerAction.OFF)})
-        return draft.waits("PoweringOff", "the server is being switched off", write)
+        return draft.waits("PoweringOff", "Powering off the server.", write)
     if is_deleting(job) or not owner.owns(job):
-        foreign = "" if owner.owns(job) else " is not this machine's; delete it"
-        return draft.waits("PoweringOff", f"Job {job.metadata.name}{foreign or ' of an earlier attempt goes'}")
+        foreign = "" if owner.owns(job) else " belongs to another owner. Delete it."
+        return draft.waits(
+            "PoweringOff", f"Job {job.metadata.name}{foreign or ' of an earlier attempt is being deleted.'}"
+        )
     if is_job(job, JobConditionType.COMPLETED):
         return None
-    if not has_ended(job):
-        return draft.waits("PoweringOff", f"Job {job.metadata.name} is switching the server off")
-    why = why_job_failed(job)
-    message = f"attempt {tried + 1} of {POWER_OFF_ATTEMPTS} to switch the server off failed: {why}"
+    if not has_finished(job):
+        return draft.waits("PoweringOff", f"Job {job.metadata.name} is powering off the server.")
+    why = job_failure(job)
+    message = f"Attempt {tried + 1} of {POWER_OFF_ATTEMPTS} to power off the server failed: {why}"
     return draft.waits(
         "PowerOffFailed",
         message,
@@ -163,19 +166,19 @@ def _release(draft: Draft, hardware: Hardware) -> Step:
     annotations: dict[str, str | None] = {}
     gave_up = owner.number(POWER_OFF_ATTEMPT, 0) >= POWER_OFF_ATTEMPTS and hardware.spec.bmc_ref is not None
     if gave_up and HELD not in hardware.metadata.annotations:
-        annotations[HELD] = f"could not be switched off after {owner.path}; it may still run the old system"
+        annotations[HELD] = f"could not be powered off after {owner.path}; it may still run the old system"
     elif HOLD_WHEN_RELEASED in owner.annotations and HELD not in hardware.metadata.annotations:
         annotations[HELD] = owner.annotations[HOLD_WHEN_RELEASED]
     due = wipe_due(hardware)
     message = f"Released server {hardware.metadata.name}." + (f" It is reserved for {due}." if due is not None else "")
-    return draft.goes_on(release(hardware, annotations), owner.event("HardwareReleased", message))
+    return draft.proceeds(release(hardware, annotations), owner.event("HardwareReleased", message))
 
 
-def _let_go(draft: Draft) -> Step:
-    """There is no server (any more): nothing that was created for the owner stays."""
+def _clean_up(draft: Draft) -> Step:
+    """Delete everything that was created for an owner without a server, and remove its finalizer."""
     owner, state = draft.owner, draft.state
     left = owner.owned(state.wipe_workflow, state.wipe_template, state.power_off)
     if left:
-        return draft.waits("CleaningUp", "what was made for the machine goes", *deletions(left))
+        return draft.waits("CleaningUp", "Deleting the objects of the released server.", *deletions(left))
     rest = owner_finalizers(owner, present=False)
     return draft.writes(owner.patch({"metadata": {"finalizers": rest or None}}) if rest is not None else None)

@@ -1,9 +1,9 @@
-"""Which server a machine gets: what rules one out, which is liked best, and whose turn it is. Pure.
+"""The selection of a server for a machine: problems that exclude a server, and the ranking of the others. Pure.
 
-Order: severity of what speaks against the server (`provisioner.health`), then sum of the weights of matching preferred
-terms, then namespace and name. Machines that ask for the same wait in one queue, and the n-th of them gets the n-th
-best server: so a hundred that begin at once do not all reach for the first. The queue is a hint; what decides is the
-write on the Hardware.
+Order: severity of the concerns about the server (`provisioner.health`), then the sum of the weights of matching
+preferred terms, then namespace and name. Machines with the same requirements wait in one queue, and the n-th of them
+gets the n-th best server, so that a hundred machines do not all try to claim the first one. The queue is a hint; the
+write on the Hardware decides.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/hardware.go (weights are added, as its API says).
 """
@@ -13,8 +13,10 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -23,7 +25,8 @@ from ironbell.api.bmc.machine import Machine as BmcMachine
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
 from ironbell.api.tinkerbell.inventory import HardwareRequirements
 from ironbell.base.labels import LabelSelector
-from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.base.quantities import amount, canonical
+from ironbell.contract.clusters.capabilities import Capabilities, capabilities
 from ironbell.contract.servers.claim import HELD, PHASE, POWER, claim_of
 from ironbell.contract.servers.directory import ERROR
 from ironbell.kube.decision import Key
@@ -33,49 +36,48 @@ from ironbell.provisioner.deferral import is_reserved_for, reservation_of
 from ironbell.provisioner.health import SILENT_BMC, Problem, Severity, concerns
 from ironbell.provisioner.health import severity as gravest
 from ironbell.provisioner.permission import workflow_objection
-from ironbell.provisioner.requirements import lacks
 
 Bmcs: TypeAlias = Mapping[Key, BmcMachine]
-"""bmc Machines by namespace and name; those whose BMC answers may be left out."""
+"""bmc Machines by namespace and name; BMCs that respond may be left out."""
 SHOWN: Final = frozenset({PHASE, POWER})
-"""Annotations of a Hardware that people read, and nothing else."""
+"""Annotations of a Hardware that are only displayed."""
 NO_BMCS: Final[Bmcs] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a machine asks for."""
+    """The requirements of a machine."""
 
     required: tuple[LabelSelector, ...] = ()
     preferred: tuple[tuple[int, LabelSelector], ...] = ()
     requirements: HardwareRequirements | None = None
     failure_domain_label: str = ""
     failure_domain: str = ""
-    """The value that the label must have; empty if any may be."""
+    """The required value of the label; empty for any."""
     cluster: str = ""
     """The Cluster whose reserved servers the machine may claim (`contract.servers.wipe_due.cluster_identity`)."""
     namespace: str = ""
-    """Where the machine is."""
+    """The namespace of the machine."""
     claims: ClaimRules = UNSET
-    """Who may claim servers of other namespaces."""
+    """Rules for claims of servers in other namespaces."""
 
 
 ANY_SERVER: Final = Wish()
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether one server may be claimed, and how it ranks."""
+class Candidate:
+    """A server, with its problems and its rank."""
 
     hardware: Hardware
     problems: tuple[Problem, ...] = ()
-    """What rules it out."""
+    """Problems that exclude it."""
     score: int = 0
     severity: Severity = Severity.NONE
     is_reserved: bool = False
     """Whether only machines of this Cluster may claim it."""
     concerns: tuple[str, ...] = ()
-    """Why servers without concerns come first."""
+    """Reasons to prefer other servers."""
 
     @property
     def fits(self) -> bool:
@@ -83,18 +85,17 @@ class Verdict:
 
     @property
     def rank(self) -> tuple[bool, int, bool, int, Key]:
-        """Sorts verdicts, the best first."""
+        """Sort key of candidates, the best first."""
         return not self.fits, self.severity, not self.is_reserved, -self.score, self.hardware.key
 
 
-def verdicts(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) -> list[Verdict]:
-    """The verdict on each server, the best first; servers that do not fit come last, by name."""
-    return sorted((verdict(wished, hardware, bmcs) for hardware in servers), key=lambda found: found.rank)
+def verdicts(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) -> list[Candidate]:
+    """The candidates, the best first; servers that do not fit come last, by name."""
+    return sorted((verdict(wished, hardware, bmcs) for hardware in servers), key=lambda candidate: candidate.rank)
 
 
-def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS, *, ignores_reservation: bool = False) -> Verdict:
-    """Everything that rules a server out, or ranks it; with `ignores_reservation` also one that is reserved for another
-    Cluster may fit."""
+def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS, *, ignores_reservation: bool = False) -> Candidate:
+    """Evaluate a server; with `ignores_reservation`, a server that is reserved for another Cluster may fit."""
     labels = hardware.metadata.labels
     raised = concerns(hardware, bmcs)
     blocked = [concern.problem for concern in raised if concern.problem is not None]
@@ -112,20 +113,20 @@ def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS, *, ignores_r
     score = sum(weight for weight, selector in wished.preferred if selector.matches(labels))
     lesser = [concern for concern in raised if concern.severity is not Severity.BLOCKED]
     messages = tuple(concern.message for concern in lesser)
-    return Verdict(
+    return Candidate(
         hardware, tuple(problems), score, gravest(lesser), is_reserved_for(hardware, wished.cluster), messages
     )
 
 
 def is_claimable(hardware: Hardware) -> bool:
-    """Return whether nobody has a server, and it may be claimed."""
+    """Return whether a server is unclaimed and nothing prevents a claim."""
     return not _not_free(hardware, "", False)
 
 
 def became_claimable(old: Hardware | None, new: Hardware | None) -> bool:
-    """Return whether a server can be claimed now, and more has changed than what people see of it.
+    """Return whether a server is claimable, and more has changed than displayed values.
 
-    That it was claimable before concerns nobody who waits.
+    It may have been claimable before: queued owners search again if it changed.
     """
     if new is None or not is_claimable(new):
         return False
@@ -139,44 +140,46 @@ def _of_waiters(hardware: Hardware) -> tuple[object, ...]:
 
 
 def _not_free(hardware: Hardware, cluster: str, ignores_reservation: bool) -> list[Problem]:
-    found = []
+    problems = []
     claim, due = claim_of(hardware), reservation_of(hardware)
     if due is not None:
         if not (ignores_reservation or is_reserved_for(hardware, cluster)):
-            found.append(_WIPED_FIRST if due.ended else Problem(f"it is reserved for {due}", _RESERVED))
+            problems.append(_WIPED_FIRST if due.ended else Problem(f"it is reserved for {due}", _RESERVED))
     elif claim is not None:
-        found.append(Problem(f"it belongs to {claim}", _CLAIMED))
+        problems.append(Problem(f"it belongs to {claim}", _CLAIMED))
     if is_deleting(hardware):
-        found.append(Problem("it is being deleted"))
+        problems.append(Problem("it is being deleted"))
     held = hardware.metadata.annotations.get(HELD)
     if held is not None:
         message = f"it is held ({HELD}: {held or 'no reason given'})"
-        found.append(Problem(message, _HELD, message))
-    return found
+        problems.append(Problem(message, _HELD, message))
+    return problems
 
 
 def unusable(hardware: Hardware) -> list[Problem]:
-    """What makes it impossible to install this server at all, each naming its field."""
-    found = []
+    """Problems that prevent any installation of this server; each names its field."""
+    problems = []
     if hardware.status.state == HardwareState.ERROR:
         cause = hardware.metadata.annotations.get(ERROR) or "see its annotations"
-        found.append(Problem(f"{_IN_ERROR}: {cause}", _IN_ERROR))
+        problems.append(Problem(f"{_IN_ERROR}: {cause}", _IN_ERROR))
     first = hardware.spec.interfaces[0] if hardware.spec.interfaces else None
     if first is None:
-        found.append(Problem("spec.interfaces is empty"))
+        problems.append(Problem("spec.interfaces is empty"))
     elif first.dhcp is None or first.dhcp.ip is None or not first.dhcp.ip.address:
-        found.append(Problem("spec.interfaces[0].dhcp.ip.address is empty"))
+        problems.append(Problem("spec.interfaces[0].dhcp.ip.address is empty"))
     elif not _is_address(first.dhcp.ip.address):
-        found.append(Problem(f"spec.interfaces[0].dhcp.ip.address {first.dhcp.ip.address!r} is no IP address"))
+        problems.append(
+            Problem(f"spec.interfaces[0].dhcp.ip.address {first.dhcp.ip.address!r} is not a valid IP address")
+        )
     if not hardware.spec.disks or not hardware.spec.disks[0].device:
-        found.append(Problem("spec.disks[0].device is empty"))
+        problems.append(Problem("spec.disks[0].device is empty"))
     instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
     if instance is None or not instance.id:
-        found.append(Problem("spec.metadata.instance.id is empty"))
+        problems.append(Problem("spec.metadata.instance.id is empty"))
     macs = [interface.dhcp.mac for interface in hardware.spec.interfaces[:1] if interface.dhcp is not None]
     if workflow_objection(hardware, macs) is not None:
-        found.append(Problem("spec.interfaces[].netboot.allowWorkflow is false"))
-    return found
+        problems.append(Problem("spec.interfaces[].netboot.allowWorkflow is false"))
+    return problems
 
 
 def _is_address(text: str) -> bool:
@@ -190,64 +193,116 @@ def _is_address(text: str) -> bool:
 def pick(wished: Wish, servers: Iterable[Hardware], place: int, bmcs: Bmcs = NO_BMCS) -> Hardware | None:
     """The server for the machine at this place of the queue (0 is its head); None if there are too few.
 
-    `servers` come by `own_severity`, then by namespace and name. Where no label is preferred, the search ends at the
-    first server that serves: of a thousand that are free each machine would look at all.
+    `servers` are sorted by `own_severity`, then by namespace and name. Without preferred labels, the search ends at the
+    first server that fits; otherwise each machine would evaluate all of a thousand free servers.
     """
     if wished.preferred:
-        fitting: Iterable[Verdict] = [found for found in verdicts(wished, servers, bmcs) if found.fits]
+        fitting: Iterable[Candidate] = [candidate for candidate in verdicts(wished, servers, bmcs) if candidate.fits]
     else:
-        fitting = (each for hardware in servers if (each := verdict(wished, hardware, bmcs)).fits)
-    found = next(islice(fitting, place, None), None)
-    return found.hardware if found is not None else None
+        fitting = (candidate for hardware in servers if (candidate := verdict(wished, hardware, bmcs)).fits)
+    chosen = next(islice(fitting, place, None), None)
+    return chosen.hardware if chosen is not None else None
 
 
 def elsewhere(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) -> list[str]:
-    """Other failure domains that have a server for it; none for a wish that names none."""
+    """Other failure domains with a server that fits; empty for a wish without a failure domain."""
     if not wished.failure_domain:
         return []
     anywhere = dataclasses.replace(wished, failure_domain="")
-    found = {
-        one.hardware.metadata.labels.get(wished.failure_domain_label, "")
-        for one in verdicts(anywhere, servers, bmcs)
-        if one.fits
+    domains = {
+        candidate.hardware.metadata.labels.get(wished.failure_domain_label, "")
+        for candidate in verdicts(anywhere, servers, bmcs)
+        if candidate.fits
     }
-    return sorted(found - {"", wished.failure_domain})
+    return sorted(domains - {"", wished.failure_domain})
 
 
-def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
-    """Why there is no server, for a condition: counts, and the commonest reasons.
+def shortage(ranked: Sequence[Candidate], place: int, claimed: int = 0) -> str:
+    """The reason for a shortage, for a condition: the number of servers per problem, most frequent first.
 
-    `ranked` are the verdicts on the servers that nobody has claimed, `taken` is how many others have.
+    `ranked` are the unclaimed servers, `claimed` is the number of the others.
     """
     if not ranked:
-        return f"all {taken} Hardware are claimed" if taken else "there is no Hardware that nobody has claimed"
-    fitting, whole = sum(1 for one in ranked if one.fits), len(ranked) + taken
+        return f"all {claimed} Hardware are claimed" if claimed else "there is no Hardware"
+    fitting, whole = sum(1 for candidate in ranked if candidate.fits), len(ranked) + claimed
     if fitting:
-        earlier = "1 machine that came earlier waits" if place == 1 else f"{place} machines that came earlier wait"
-        return f"{fitting} of {whole} Hardware {'fits' if fitting == 1 else 'fit'}, and {earlier} for the same"
-    counts: Counter[str] = Counter({_CLAIMED: taken} if taken else {})
+        earlier = "1 earlier machine waits" if place == 1 else f"{place} earlier machines wait"
+        return f"{fitting} of {whole} Hardware {'fits' if fitting == 1 else 'fit'}, and {earlier} for the same servers"
+    counts: Counter[str] = Counter({_CLAIMED: claimed} if claimed else {})
     problems: dict[str, list[Problem]] = {}
-    for one in ranked:
-        kind = one.problems[0].kind or one.problems[0].message
+    for candidate in ranked:
+        kind = candidate.problems[0].kind or candidate.problems[0].message
         counts[kind] += 1
-        problems.setdefault(kind, []).append(one.problems[0])
-    found = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    reasons = [f"{count}: {_worded(kind, problems.get(kind, []))}" for kind, count in found[:_REASONS_SHOWN]]
-    if rest := sum(count for _, count in found[_REASONS_SHOWN:]):
+        problems.setdefault(kind, []).append(candidate.problems[0])
+    kinds = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    reasons = [f"{count}: {_worded(kind, problems.get(kind, []))}" for kind, count in kinds[:_REASONS_SHOWN]]
+    if rest := sum(count for _, count in kinds[_REASONS_SHOWN:]):
         reasons.append(f"{rest}: {'another reason' if rest == 1 else 'other reasons'}")
     return f"none of {whole} Hardware fits: " + "; ".join(reasons)
 
 
 def _worded(kind: str, problems: Sequence[Problem]) -> str:
-    """A kind of problem, with what is particular about it if that is the same for all."""
+    """A kind of problem, with its details if they are the same for all."""
     shown = {problem.shown for problem in problems}
     if len(shown) != 1 or (kind == SILENT_BMC and len(problems) > 1):
         return kind
     return shown.pop() or kind
 
 
+_UNKNOWN = "is not known: its inventory has not come yet"
+
+
+def lacks(wanted: HardwareRequirements | None, has: Capabilities) -> list[Problem]:
+    """What the server lacks; empty if it fits."""
+    return [] if wanted is None else list(_missing(wanted, has))
+
+
+def _missing(wanted: HardwareRequirements, has: Capabilities) -> Iterator[Problem]:
+    yield from _text("architecture", wanted.architecture, has.architecture)
+    yield from _text("vendor", wanted.vendor, has.vendor)
+    yield from _text("model", wanted.model, has.model)
+    yield from _number("cpuCores", Decimal(wanted.cpu_cores), has.cpu_cores, str(wanted.cpu_cores))
+    yield from _number("memory", amount(wanted.memory), has.memory, canonical(wanted.memory))
+    yield from _number("nicSpeed", amount(wanted.nic_speed), has.nic_speed, canonical(wanted.nic_speed))
+    if wanted.disks is not None:
+        yield from _disks(wanted.disks.count, wanted.disks.size, has)
+
+
+def _text(field: str, pattern: str, value: str | None) -> Iterator[Problem]:
+    if not pattern:
+        return
+    if value is None:
+        yield Problem(f"{field} {_UNKNOWN}")
+    elif not fnmatchcase(value.lower(), _literal(pattern.lower())):
+        yield Problem(f"{field} is {value!r}, not {pattern!r}")
+
+
+def _literal(pattern: str) -> str:
+    """Only `*` means something."""
+    return "".join(f"[{char}]" if char in "?[" else char for char in pattern)
+
+
+def _number(field: str, wanted: Decimal, value: int | None, shown: str) -> Iterator[Problem]:
+    if wanted <= 0:
+        return
+    if value is None:
+        yield Problem(f"{field} {_UNKNOWN}")
+    elif value < wanted:
+        yield Problem(f"{field} is {value}, less than {shown}", f"{field} is less than {shown}")
+
+
+def _disks(count: int, size: str | int, has: Capabilities) -> Iterator[Problem]:
+    if has.disks is None:
+        yield Problem(f"disks: their number {_UNKNOWN}")
+        return
+    enough = sum(1 for disk in has.disks if disk.size >= amount(size))
+    if enough < count:
+        shown = f" of at least {canonical(size)}" if amount(size) > 0 else ""
+        yield Problem(f"disks: it has {enough}{shown}, and {count} are required")
+
+
 _REASONS_SHOWN: Final = 3
-"""How many reasons are named."""
+"""Number of reasons in the message."""
 _CLAIMED: Final = "claimed by others"
 _HELD: Final = f"it is held ({HELD})"
 _IN_ERROR: Final = "its status.state is Error"

@@ -1,6 +1,6 @@
 """The order of the stages: queue, claim, install, run, release. Pure.
 
-Every stage ends in the same way: with writes in their order, or with what the owner waits for.
+Every stage returns ordered writes, or the reason for which the owner waits.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from ironbell.contract.servers.restored import Restored, hold_reason, restored
 from ironbell.kube.decision import Need
 from ironbell.provisioner.lifecycle import booting
 from ironbell.provisioner.lifecycle.bmc_health import report_health
-from ironbell.provisioner.lifecycle.claiming import claim, note_claim, queue_up
+from ironbell.provisioner.lifecycle.claiming import claim, queue_up, report_claim
 from ironbell.provisioner.lifecycle.host import READY, Draft, HostState, HostWish, Step
 from ironbell.provisioner.lifecycle.installing import install
 from ironbell.provisioner.lifecycle.names import HARDWARE_READY, RELEASED, State
-from ironbell.provisioner.lifecycle.nodes import ASK_AGAIN_S, confirmed, confirming_query, identify, still_runs
+from ironbell.provisioner.lifecycle.nodes import QUERY_INTERVAL_S, confirmed, confirming_query, identify, still_runs
 from ironbell.provisioner.lifecycle.owner import Owner
 from ironbell.provisioner.lifecycle.releasing import release_server
 from ironbell.provisioner.lifecycle.selection import unusable
@@ -24,15 +24,15 @@ from ironbell.provisioner.user_data import withdrawal
 
 
 def next_step(owner: Owner, wish: HostWish, state: HostState, now: datetime) -> Step:
-    """Return the next step towards what an owner wants."""
+    """Return the next step towards the wish of an owner."""
     draft = Draft(owner, wish, state, now)
     if state.hardware is not None:
         report_health(draft, state.hardware)
     if state.surplus:
-        # they have its name, and nothing else was ever done to them
+        # they were claimed for it, and nothing else was ever done to them
         return draft.writes(*(release(hardware) for hardware in state.surplus))
     if wish.releases:
-        draft.note(RELEASED, False, "Releasing")
+        draft.set_condition(RELEASED, False, "Releasing")
         return release_server(draft)
     if wish.waits_for is not None:
         draft.phase = owner.status.phase or State.WAITING
@@ -48,9 +48,9 @@ def _without_server(draft: Draft) -> Step:
     if status.server is None and not status.is_ready:
         return claim(draft)
     where = "/".join(status.server or ("", ""))
-    message = f"Hardware {where} is gone, or belongs to somebody else; delete the {owner.of.noun}"
+    message = f"Hardware {where} was deleted or is claimed by another owner. Delete the {owner.of.noun}."
     draft.phase = State.FAILED
-    draft.note(HARDWARE_READY, False, "HardwareLost", message)
+    draft.set_condition(HARDWARE_READY, False, "HardwareLost", message)
     return draft.waits("HardwareLost", message)
 
 
@@ -61,13 +61,13 @@ def _with_server(draft: Draft) -> Step:
     problems = unusable(hardware)
     if problems and not is_ready:
         message = f"Hardware {hardware.metadata.name} cannot be installed: {'; '.join(map(str, problems))}"
-        draft.note(HARDWARE_READY, False, "HardwareUnusable", message)
+        draft.set_condition(HARDWARE_READY, False, "HardwareUnusable", message)
         return draft.waits("HardwareUnusable", message)
     draft.hardware = hardware
-    draft.note(HARDWARE_READY, True, "HardwareReady", f"Hardware {'/'.join(hardware.key)}")
-    note_claim(draft, hardware)
+    draft.set_condition(HARDWARE_READY, True, "HardwareReady", f"Hardware {'/'.join(hardware.key)}")
+    report_claim(draft, hardware)
     if draft.wish.record is not None:
-        return draft.goes_on(draft.wish.record)
+        return draft.proceeds(draft.wish.record)
     record = restored(hardware)
     if record is not None:
         return _restored(draft, record)
@@ -75,32 +75,32 @@ def _with_server(draft: Draft) -> Step:
         message = f"Hardware {hardware.metadata.name} is held: {hardware.metadata.annotations[HELD]}"
         if not is_ready:
             return draft.waits("HardwareHeld", message)
-        draft.note(READY, True, "Ready", message)
-        return draft.goes_on()
+        draft.set_condition(READY, True, "Ready", message)
+        return draft.proceeds()
     if not is_ready:
         return install(draft, hardware)
     failure = booting.failure_of(draft, hardware)
     if failure is not None:
         return booting.failed(draft, hardware, failure)
-    draft.note(READY, True, "Ready")
+    draft.set_condition(READY, True, "Ready")
     draft.phase = State.RUNNING
     if node is not None and not node.name:
         return identify(draft, node, hardware)
-    return draft.goes_on(withdrawal(hardware) if node is None or node.is_ready else None)
+    return draft.proceeds(withdrawal(hardware) if node is None or node.is_ready else None)
 
 
 def _restored(draft: Draft, record: Restored) -> Step:
-    """Nothing is done to the server before it is known that the owner still has it."""
-    hardware, node, asked = draft.state.hardware, draft.wish.node, confirming_query(draft.wish.node)
+    """Leave the server unchanged until it is confirmed that the owner still has it."""
+    hardware, node, query = draft.state.hardware, draft.wish.node, confirming_query(draft.wish.node)
     message = hold_reason(hardware) or "" if hardware is not None else ""
     if not draft.owner.status.is_ready:
         return draft.waits("HardwareNotConfirmed", message)
-    draft.note(READY, True, "Ready", message)
-    if asked is None or node is None or hardware is None:
-        return draft.goes_on()
+    draft.set_condition(READY, True, "Ready", message)
+    if query is None or node is None or hardware is None:
+        return draft.proceeds()
     fact = draft.state.node
     view = fact.value if fact is not None and fact.error is None else None
     if still_runs(view, node.machine, hardware, record):
-        same = f"{hardware.metadata.name} is as in the backup: Node {asked.name} still runs on it"
-        return draft.goes_on(confirmed(hardware), draft.owner.event("HardwareConfirmed", same))
-    return draft.goes_on(needs=(Need(asked, ASK_AGAIN_S),))
+        message = f"Confirmed server {hardware.metadata.name}: Node {query.name} still runs on it, as in the backup."
+        return draft.proceeds(confirmed(hardware), draft.owner.event("HardwareConfirmed", message))
+    return draft.proceeds(needs=(Need(query, QUERY_INTERVAL_S),))

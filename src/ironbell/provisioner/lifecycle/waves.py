@@ -1,11 +1,11 @@
-"""Servers are powered on in waves: so many of a rack at the same time, be it to be installed, wiped or restarted. Pure.
+"""Waves: the limit of servers of a rack that are powered on at the same time to be installed, wiped or restarted. Pure.
 
-An owner's rack is the failure domain of its server, or else the switch that the server is connected to. What counts is
-what needs the rack's power and network: an installation until its image is written, a wipe until the agent has begun
-it, a power cycle until it is done. Each counts for an hour at most, so that servers that never come up do not keep the
-others. Of the owners of one kind, who has waited longest goes first. What controllers of different kinds begin at the
-same moment may exceed the bound, because each knows the others by what they have begun. A BMC does one Job at a time
-without this.
+An owner's rack is the failure domain of its server, or else the switch that the server is connected to. Work that needs
+the rack's power and network is counted: an installation until its image is written, a wipe until the agent has started
+it, a power cycle until it has completed. Each is counted for an hour at most, so that servers that never boot do not
+block the others. Of the owners of one kind, the one that has waited longest is next. Controllers of different kinds
+that start at the same moment may exceed the limit, because each observes only work that has started. A BMC runs one Job
+at a time in any case.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
-from ironbell.provisioner.lifecycle.created import ENDED, has_ended, wipe_name
+from ironbell.provisioner.lifecycle.created import TERMINAL, has_finished, wipe_name
 from ironbell.provisioner.lifecycle.names import INSTALL_ATTEMPT, INSTALL_BEGUN, RACK, WIPE_ATTEMPT, State
 from ironbell.provisioner.lifecycle.owner import OwnerKind
 from ironbell.provisioner.lifecycle.queue import queue_order
@@ -35,31 +35,31 @@ from ironbell.provisioner.node_images import IMAGE_REASONS
 from ironbell.provisioner.wiping import has_started
 
 COUNTS_S: Final = 3600.0
-"""As long as the default template gives the image to be written."""
-LOOK_AGAIN_S: Final = 300.0
-"""How often something looks whether it is its turn although nothing woke it."""
+"""Time for which work is counted: the timeout of the default template for writing the image."""
+RECHECK_S: Final = 300.0
+"""Interval at which an owner checks whether it is next, even if no event woke it."""
 _PAST: Final = frozenset({State.BOOTING, State.RUNNING, State.FAILED})
 _STANDS: Final = frozenset({"HardwareHeld", "HardwareNotConfirmed", "HardwareUnusable", *IMAGE_REASONS})
-"""Reasons of owners that will not begin, and stand in nobody's way."""
+"""Reasons of owners that will not start, and block no others."""
 _WIPES_NOT: Final = frozenset(
     {
         *("Wiped", "NotWiped", "InvalidWipePolicy", "KeepDisksUnknown"),
         *("TemplateNotFound", "ForeignTemplate", "ForeignWorkflow"),
     }
 )
-"""The same for owners that release their server: no wipe follows, or none yet."""
+"""Reasons of owners that release their server without a wipe, or without one yet."""
 
 
 def rack_of(hardware: Hardware, failure_domain_label: str) -> str:
     """Return a server's rack as `LABEL=VALUE`; empty if it is not known."""
     labels = hardware.metadata.labels
-    found = (name for name in (failure_domain_label, SWITCH) if name and labels.get(name))
-    return next((f"{name}={labels[name]}" for name in found), "")
+    known = (name for name in (failure_domain_label, SWITCH) if name and labels.get(name))
+    return next((f"{name}={labels[name]}" for name in known), "")
 
 
 def _rack_of_workflow(workflow: Workflow) -> list[str]:
     annotations = workflow.metadata.annotations
-    if RACK not in annotations or workflow.status.state in ENDED or is_deleting(workflow):
+    if RACK not in annotations or workflow.status.state in TERMINAL or is_deleting(workflow):
         return []
     is_wipe = INSTALL_BEGUN not in annotations
     return [] if is_wipe and has_started(workflow) else [annotations[RACK]]
@@ -67,18 +67,18 @@ def _rack_of_workflow(workflow: Workflow) -> list[str]:
 
 def _rack_of_job(job: Job) -> list[str]:
     rack = job.metadata.annotations.get(RACK)
-    return [rack] if rack and not has_ended(job) and not is_deleting(job) else []
+    return [rack] if rack and not has_finished(job) and not is_deleting(job) else []
 
 
 WORKFLOWS_IN_RACK: Final[Index[Workflow]] = Index(WORKFLOW, "rack", _rack_of_workflow)
-"""Installations and wipes under way, whoever they are for, by rack."""
+"""Running installations and wipes of all owners, by rack."""
 JOBS_IN_RACK: Final[Index[Job]] = Index(JOB, "rack", _rack_of_job)
-"""Power cycles under way, by rack."""
+"""Running power cycles, by rack."""
 IN_RACK: Final = (WORKFLOWS_IN_RACK, JOBS_IN_RACK)
 
 
 def work_in_rack(cache: Cache, rack: str) -> dict[Key, str]:
-    """Return when what is under way in a rack was begun, by its server; of a power cycle by its Job."""
+    """Return the start times of running work in a rack, by server; of power cycles, by Job."""
     begun = {job.key: job.metadata.creation_timestamp or "" for job in cache.indexed(JOBS_IN_RACK, rack)}
     for workflow in cache.indexed(WORKFLOWS_IN_RACK, rack):
         server = (workflow.metadata.namespace, workflow.spec.hardware_ref)
@@ -86,13 +86,13 @@ def work_in_rack(cache: Cache, rack: str) -> dict[Key, str]:
     return begun
 
 
-def work_ended(old: Workflow | Job | None, new: Workflow | Job | None) -> bool:
-    """Return whether a Workflow or a Job no longer counts in its rack."""
+def work_finished(old: Workflow | Job | None, new: Workflow | Job | None) -> bool:
+    """Return whether a Workflow or a Job is no longer counted in its rack."""
     return bool(_racks_of(old)) and not _racks_of(new)
 
 
 def rack_of_work(work: Workflow | Job) -> str:
-    """Return the rack in which a Workflow or a Job counts, or has counted; empty for others."""
+    """Return the rack in which a Workflow or a Job is or was counted; empty for others."""
     return work.metadata.annotations.get(RACK, "")
 
 
@@ -104,30 +104,32 @@ def _racks_of(work: Workflow | Job | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """What goes on in a server's rack beside it."""
+    """The other work in a server's rack."""
 
     rack: str = ""
     begun: tuple[str, ...] = ()
-    """When each of those was begun that are not through yet."""
-    before: int = 0
-    """Of the installations that have not begun, how many go first."""
+    """Start times of running work."""
+    ahead: int = 0
+    """Number of installations that have not started and precede the server."""
     wipes_before: tuple[str, ...] = ()
-    """Of the wipes that have not begun, since when those wait that go first; they count for an hour as well."""
+    """Times since which wipes that have not started and precede the server wait; they are counted for an hour as
+    well."""
 
     def waits(self, at_once: int, now: datetime) -> str:
-        """Return why the server is not powered on yet; empty if it may be. `at_once` 0 is no bound."""
+        """Return why the server is not powered on yet; empty if it may be. `at_once` is the limit, 0 for none."""
         begun = sum(_counts(since, now) for since in self.begun)
-        before = self.before + sum(_counts(since, now) for since in self.wipes_before)
-        if not self.rack or not at_once or begun + before < at_once:
+        ahead = self.ahead + sum(_counts(since, now) for since in self.wipes_before)
+        if not self.rack or not at_once or begun + ahead < at_once:
             return ""
         label, _, value = self.rack.partition("=")
         where = f"{label.rpartition('/')[2]} {value}"
-        more = f", and {before} go first" if before else ""
-        return f"waits for its turn: {begun} of {where} are being powered on{more}"
+        more = f", and {ahead} precede it" if ahead else ""
+        servers = "1 server of" if begun == 1 else f"{begun} servers of"
+        return f"Waiting for the rack: {servers} {where} {'is' if begun == 1 else 'are'} being powered on{more}."
 
 
 NO_WAVE: Final = Wave()
-"""Of a server whose rack is not known, or for which nothing is to be begun."""
+"""The wave of a server whose rack is unknown, or without work to start."""
 
 
 @dataclass(frozen=True)
@@ -142,34 +144,34 @@ class Waves:
         return Index(self.owners.kind, "rack", self._racks)
 
     def of(self, cache: Cache, obj: Any) -> Wave:
-        """Return the wave of an owner that has not begun."""
+        """Return the wave of an owner whose work has not started."""
         rack, own = obj.metadata.annotations.get(RACK, ""), self.owners.status_of(obj)
         if not rack or (own.is_ready and not is_deleting(obj)) or self._has_begun(cache, obj):
             return NO_WAVE
-        begun, before, wipes, order = work_in_rack(cache, rack), 0, [], _order(obj)
+        begun, ahead, wipes, order = work_in_rack(cache, rack), 0, [], _order(obj)
         for other in cache.indexed(self.in_rack, rack):
             if other.key == obj.key:
                 continue
             if not self._has_begun(cache, other):
-                before += not is_deleting(other) and _order(other) < order
+                ahead += not is_deleting(other) and _order(other) < order
                 wipes += [other.metadata.deletion_timestamp] if is_deleting(other) and _order(other) < order else []
             elif not is_deleting(other):
                 server = self.owners.status_of(other).server or other.key
                 begun[server] = other.metadata.annotations.get(INSTALL_BEGUN, "")
         begun.pop(own.server or obj.key, None)
-        return Wave(rack, tuple(begun.values()), before, tuple(wipes))
+        return Wave(rack, tuple(begun.values()), ahead, tuple(wipes))
 
     def left(self, old: Any, new: Any) -> bool:
-        """Return whether an owner takes part in no wave any more."""
+        """Return whether an owner is no longer counted in a wave."""
         return old is not None and bool(self._racks(old)) and (new is None or not self._racks(new))
 
     def next(self, obj: Any, cache: Cache) -> Iterable[Key]:
-        """Return who may begin in an owner's place."""
+        """Return the owners that may start in an owner's place."""
         for rack in self._racks(obj):
             yield from self._next(cache, rack, obj.key)
 
     def next_after(self, work: Workflow | Job, cache: Cache) -> Iterable[Key]:
-        """Return who may begin once a Workflow or a Job no longer counts."""
+        """Return the owners that may start once a Workflow or a Job is no longer counted."""
         return self._next(cache, rack_of_work(work), ("", ""))
 
     def _next(self, cache: Cache, rack: str, but: Key) -> list[Key]:
@@ -184,13 +186,13 @@ class Waves:
         if not rack or reason in _STANDS or is_true(status.conditions, PAUSED):
             return []
         if is_deleting(obj):
-            takes_part = status.server is not None and status.phase != State.POWERING_OFF and reason not in _WIPES_NOT
+            is_counted = status.server is not None and status.phase != State.POWERING_OFF and reason not in _WIPES_NOT
         else:
-            takes_part = not status.is_ready and status.phase not in _PAST
-        return [rack] if takes_part else []
+            is_counted = not status.is_ready and status.phase not in _PAST
+        return [rack] if is_counted else []
 
     def _has_begun(self, cache: Cache, obj: Any) -> bool:
-        """Whether its installation was begun, or its wipe if it releases its server."""
+        """Return whether its installation was started, or its wipe if it releases its server."""
         annotations, server = obj.metadata.annotations, self.owners.status_of(obj).server
         if not is_deleting(obj):
             return INSTALL_ATTEMPT in annotations
@@ -199,7 +201,7 @@ class Waves:
 
 
 def _order(obj: Any) -> tuple[str, Key]:
-    """Sorts owners by since when they wait for their turn."""
+    """Sort key of owners, by the time since which they wait."""
     return obj.metadata.deletion_timestamp or queue_order(obj)[0], obj.key
 
 

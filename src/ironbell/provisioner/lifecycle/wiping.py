@@ -1,9 +1,8 @@
-"""Wiping the disks of a server that is released, by a Workflow in the in-memory OS, and noting what came of it. Pure.
+"""The wipe of a server that is released, by a Workflow in the in-memory OS, and the record of its outcome. Pure.
 
-The built-in action `wipe` erases the disks that the Hardware names, by the method that annotation `ironbell.dev/wipe`
-names; or a Template of the user's runs, that `ironbell.dev/wipe-template` names. What fails is tried again, with a new
-Workflow, as often as an annotation allows; then the server is held. So is one whose wipe should have been complete and
-was not reported to be.
+The built-in action `wipe` erases the disks that the Hardware names, with the method in annotation `ironbell.dev/wipe`;
+or the Template in `ironbell.dev/wipe-template` runs instead. A failed wipe is retried with a new Workflow, as often as
+an annotation allows; then the server is held. It is also held if a complete wipe is not reported as complete.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.deferral import due_after
 from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
 from ironbell.provisioner.lifecycle.created import (
-    ENDED,
+    TERMINAL,
     Boot,
     UnusableError,
     boot_options,
     deletions,
     marked_as,
-    marked_as_ours,
-    why_failed,
+    marked_as_own,
     wipe_name,
+    workflow_failure,
     workflow_spec,
 )
 from ironbell.provisioner.lifecycle.host import Draft, Step
@@ -58,42 +57,42 @@ from ironbell.provisioner.lifecycle.names import (
     number,
 )
 from ironbell.provisioner.lifecycle.owner import Owner
-from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
+from ironbell.provisioner.lifecycle.waves import RECHECK_S
 from ironbell.provisioner.user_data import is_provisioned
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
-"""At least; the time limit that decides is the controller's."""
+"""Minimum timeout in the Workflow; the controller's own timeout decides."""
 WIPE_AGENT_S: Final = 1800
-"""How long a server may take from power-on until its agent takes the wipe's first action."""
+"""Time from power-on within which the agent must request the first action of the wipe."""
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was done to the disks of a server when it was last given back."""
+    """The outcome of the last wipe of a server."""
 
     machine: str
     uid: str
     method: str
     at: str
     wiped: bool
-    """Whether every disk was completely wiped that is not to be kept."""
+    """Whether all disks were completely wiped, except those to keep."""
     failed: bool = False
-    """Whether it was tried in vain; `wiped` is also False where nothing was to be wiped."""
+    """Whether the wipe failed; `wiped` is also False if no wipe was required."""
     disks: list[str] = []
-    """Those that were completely wiped."""
+    """Completely wiped disks."""
     message: str = ""
     results: list[DiskCertificate] = []
-    """What the agent reported of each disk."""
+    """The agent's report of each disk."""
 
 
 def own_wipe(obj: Resource, hardware: Hardware | None) -> str:
-    """Return which Template is run when the server is released; empty for the built-in wipe."""
+    """Return the name of the Template that runs when the server is released; empty for the built-in wipe."""
     of_server = hardware.metadata.annotations.get(WIPE_TEMPLATE, "") if hardware is not None else ""
     return obj.metadata.annotations.get(WIPE_TEMPLATE) or of_server
 
 
 def wipe_policy(obj: Resource, hardware: Hardware) -> WipePolicy | None:
-    """Return what the annotations say, the owner's before the Hardware's; None if that is not a method."""
+    """Return the method in the annotations, of which the owner's takes precedence; None if it is not valid."""
     try:
         return WipePolicy(_policy_text(obj, hardware))
     except ValueError:
@@ -106,10 +105,10 @@ def _policy_text(obj: Resource, hardware: Hardware) -> str:
 
 
 def invalid_wipe_policy(obj: Resource, hardware: Hardware) -> str:
-    """Why the annotations name no method, as a sentence with the remedy."""
+    """The message about annotations with an invalid method, with the remedy."""
     text = _policy_text(obj, hardware)
-    remedy = f"set it to one of {', '.join(WipePolicy)}, on the Hardware or on this object"
-    return f"annotation {WIPE} is {text!r}, which is not a wipe method; {remedy}"
+    remedy = f"Set it to one of {', '.join(WipePolicy)}, on the Hardware or on this object."
+    return f"Annotation {WIPE} is {text!r}, which is not a valid wipe method. {remedy}"
 
 
 def wipe(draft: Draft, hardware: Hardware) -> Step:
@@ -124,7 +123,7 @@ def wipe(draft: Draft, hardware: Hardware) -> Step:
     own = own_wipe(owner.obj, hardware)
     method = f"template {own}" if own and policy is not WipePolicy.NONE else str(policy)
     if policy is WipePolicy.NONE:
-        return _certify(draft, hardware, method, False, "the annotation says that nothing is wiped")
+        return _certify(draft, hardware, method, False, f"annotation {WIPE} is 'none'")
     if workflow is None and not _may_be_installed(owner, hardware):
         return _certify(draft, hardware, method, False, "nothing was installed", was_written=False)
     if UNTOUCHED in owner.annotations and workflow is None:
@@ -133,46 +132,48 @@ def wipe(draft: Draft, hardware: Hardware) -> Step:
     if workflow is None:
         return _begin_wipe(draft, hardware, policy)
     if not owner.owns(workflow):
-        return draft.waits("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this machine's; delete it")
+        message = f"Workflow {workflow.metadata.name} belongs to another owner. Delete it."
+        return draft.waits("ForeignWorkflow", message)
     if _is_of_earlier_machine(workflow, owner, hardware):
         return draft.waits(
             "WaitingForOldWorkflow",
-            f"Workflow {workflow.metadata.name} of an earlier machine of this name is being deleted",
+            f"Workflow {workflow.metadata.name} of an earlier {owner.of.noun} of this name is being deleted.",
             *deletions(owner.owned(workflow, draft.state.wipe_template)),
         )
     if workflow.status.state == WorkflowState.SUCCESS:
         return _succeeded(draft, hardware, method, workflow)
-    if workflow.status.state in ENDED:
+    if workflow.status.state in TERMINAL:
         return _wipe_failed(draft, hardware, method, workflow)
     limit = owner.number(WIPE_TIMEOUT, number(hardware, WIPE_TIMEOUT, _limit_s(hardware, policy)))
     begun = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(draft.now))
     left = limit - (draft.now - begun).total_seconds()
     if left <= 0:
-        message = f"the wipe was not done within {limit} s (workflow {workflow.status.state or 'new'})"
+        message = f"the wipe did not complete within {limit} s (Workflow {workflow.status.state or 'new'})"
         return _certify(draft, hardware, method, False, message, hold=True)
-    message = f"the disks are being wiped ({method}): workflow is {workflow.status.state or 'new'}"
+    message = f"Wiping the disks ({method}): the Workflow is {workflow.status.state or 'new'}."
     if hardware.status.state == HardwareState.ERROR:
-        message += f"; nothing is done while {hardware.metadata.annotations.get(ERROR) or 'its status.state is Error'}"
+        problem = hardware.metadata.annotations.get(ERROR) or "its status.state is Error"
+        message += f" The Hardware has to be corrected first: {problem}."
     if hardware.spec.bmc_ref is None:
-        message += f"; it has no BMC: boot it over the network, or set the annotation {WIPE}=none"
+        message += f" The server has no BMC: boot it over the network, or set annotation {WIPE}=none."
     return draft.waits("Wiping", message, after_s=left)
 
 
 def _is_of_earlier_machine(obj: Workflow | Template, owner: Owner, hardware: Hardware) -> bool:
-    """Whether something of the wipe's name proves nothing: it was created before this machine was to be deleted, or for
-    another server. An earlier machine of the same name, whose finalizer was removed by hand, leaves such things."""
+    """Return whether an object with the name of the wipe's proves nothing: it was created before this owner's deletion,
+    or for another server. An earlier owner of the same name, whose finalizer a user removed, leaves such objects."""
     created, deleted = obj.metadata.creation_timestamp, owner.obj.metadata.deletion_timestamp
     is_older = bool(created and deleted) and parse_rfc3339(created or "") < parse_rfc3339(deleted or "")
     return is_older or (isinstance(obj, Workflow) and obj.spec.hardware_ref != hardware.metadata.name)
 
 
 def _may_be_installed(owner: Owner, hardware: Hardware) -> bool:
-    """Whether an installation was begun. Upstream's controllers count no attempts, but record that one succeeded."""
+    """Return whether an installation was started. Upstream's controllers count no attempts, but record a success."""
     return owner.number(INSTALL_ATTEMPT, 0) > 0 or owner.status.is_ready or is_provisioned(hardware)
 
 
 def _succeeded(draft: Draft, hardware: Hardware, method: str, workflow: Workflow) -> Step:
-    """The Workflow has ended well: what that says about the disks is what the agent reported about each."""
+    """Certify a completed Workflow by the agent's report of each disk."""
     disks = disk_certificates(workflow)
     devices = [disk.device for disk in hardware.spec.disks if disk.device]
     if is_wiped(devices, disks):
@@ -187,23 +188,24 @@ def _succeeded(draft: Draft, hardware: Hardware, method: str, workflow: Workflow
 
 
 def _wipe_failed(draft: Draft, hardware: Hardware, method: str, workflow: Workflow) -> Step:
-    """Try it again with a new Workflow, which boots the server anew; or hold the server."""
+    """Retry with a new Workflow, which boots the server again, or hold the server."""
     owner = draft.owner
     if is_deleting(workflow):
-        return draft.waits("WaitingForOldWorkflow", f"Workflow {workflow.metadata.name} of an earlier attempt goes")
+        message = f"Workflow {workflow.metadata.name} of an earlier attempt is being deleted."
+        return draft.waits("WaitingForOldWorkflow", message)
     tried = max(owner.number(WIPE_ATTEMPT, 1), 1)
     most = max(owner.number(WIPE_ATTEMPTS, number(hardware, WIPE_ATTEMPTS, DEFAULT_WIPE_ATTEMPTS)), 1)
-    message = f"attempt {tried} of {most} to wipe failed: {why_failed(workflow)}"
+    message = f"attempt {tried} of {most} to wipe the disks failed: {workflow_failure(workflow)}"
     if tried >= most:
         return _certify(draft, hardware, method, False, message, hold=True)
     return draft.waits(
         "WipeRetried",
-        f"{message}; it is tried again",
-        # the Workflow goes first: a crash in between counts no attempt that was not one
+        f"Retrying: {message}.",
+        # the Workflow is deleted first: after a crash in between, no attempt is counted that was not made
         delete(WORKFLOW, workflow),
         *deletions(owner.owned(draft.state.wipe_template)),
         owner.mark({WIPE_ATTEMPT: str(tried + 1)}),
-        owner.event("WipeRetried", f"{hardware.metadata.name}: {message}", warning=True),
+        owner.event("WipeRetried", f"Retrying the wipe of server {hardware.metadata.name}: {message}.", warning=True),
     )
 
 
@@ -211,18 +213,18 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
     owner, template, override = draft.owner, draft.state.wipe_template, draft.state.wipe_override
     name = wipe_name(owner.obj)
     if template is not None and not owner.owns(template):
-        return draft.waits("ForeignTemplate", f"Template {name} is not this machine's; delete it")
+        return draft.waits("ForeignTemplate", f"Template {name} belongs to another owner. Delete it.")
     if template is not None and (is_deleting(template) or _is_of_earlier_machine(template, owner, hardware)):
-        message = f"Template {name} of an earlier attempt is being deleted"
+        message = f"Template {name} of an earlier attempt is being deleted."
         return draft.waits("WaitingForOldTemplate", message, *deletions([template]))
     if wrong := unknown_kept_disks(hardware, kept_disks(owner.obj, hardware)):
         return draft.waits("KeepDisksUnknown", wrong)
     metadata, own = owner.metadata(hardware, name), own_wipe(owner.obj, hardware)
     if template is None:
         if own and (override is None or not override.spec.data):
-            where = f"Template {hardware.metadata.namespace}/{own}, that annotation {WIPE_TEMPLATE} names,"
+            where = f"Template {hardware.metadata.namespace}/{own} in annotation {WIPE_TEMPLATE}"
             lacks = "does not exist" if override is None else "has no spec.data"
-            return draft.waits("TemplateNotFound", f"{where} {lacks}: make it, or take the annotation off")
+            return draft.waits("TemplateNotFound", f"{where} {lacks}. Create it, or remove the annotation.")
         disks = [disk.device for disk in hardware.spec.disks if disk.device]
         built_in = wipe_template(
             owner.name, disks, policy, limit_s=_limit_s(hardware, policy), kept=kept_disks(owner.obj, hardware)
@@ -230,21 +232,21 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
         if own and override is not None:
             metadata, text = marked_as(metadata, override), override.spec.data
         else:
-            metadata, text = marked_as_ours(metadata, hardware, boot_options(draft.wish.boot, hardware)), built_in
+            metadata, text = marked_as_own(metadata, hardware, boot_options(draft.wish.boot, hardware)), built_in
         write: Action = create(TEMPLATE, {"metadata": metadata, "spec": {"data": text}})
     else:
         turn = draft.state.wave.waits(draft.wish.installs_per_rack, draft.now)
         if turn:
             draft.phase = State.WAITING
-            return draft.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
+            return draft.waits("WaitingForTurn", turn, after_s=RECHECK_S)
         spec = workflow_spec(hardware, name, boot_options(draft.wish.boot, hardware))
         write = create(WORKFLOW, {"metadata": _workflow_metadata(owner, hardware), "spec": spec})
-    message = f"the wipe ({f'template {own}' if own else policy}) is being begun"
+    message = f"Starting the wipe ({f'template {own}' if own else policy})."
     return draft.waits("Wiping", message, _show_wiping(hardware), write)
 
 
 def _show_wiping(hardware: Hardware) -> Action | None:
-    """Have tables show that the server is being wiped."""
+    """Set the phase that tables show while the server is being wiped."""
     annotations = phase_annotation(hardware, ServerPhase.WIPING)
     if hardware.metadata.annotations.get(PHASE) == annotations.get(PHASE):
         return None
@@ -252,23 +254,23 @@ def _show_wiping(hardware: Hardware) -> Action | None:
 
 
 def _workflow_metadata(owner: Owner, hardware: Hardware) -> Fields:
-    """Metadata of the wipe's Workflow, with a time limit for the first action.
+    """Metadata of the wipe's Workflow, with a timeout for the first action.
 
-    A server that booted its disk because nothing answered it on the network would wait for its agent until the limit of
-    the whole wipe; the next attempt boots it again. Without a BMC there is no limit: somebody boots it by hand.
+    A server that booted from its disk because of a network failure would wait for its agent until the timeout of the
+    whole wipe; the next attempt boots it again. Without a BMC there is no timeout: a user boots it.
     """
     patience_s = owner.number(AGENT_TIMEOUT, number(hardware, AGENT_TIMEOUT, WIPE_AGENT_S))
     return owner.workflow_metadata(hardware, wipe_name(owner.obj), agent_patience(hardware, patience_s))
 
 
 def agent_patience(hardware: Hardware, patience_s: int) -> dict[str, str]:
-    """The annotation of a wipe's Workflow that limits the time until its agent takes the first action, in seconds (0:
-    no limit); empty where a person boots the server."""
+    """The annotation of a wipe's Workflow with the timeout in seconds for its agent's first request (0: none); empty if
+    a user boots the server."""
     return {AGENT_TIMEOUT: str(patience_s)} if hardware.spec.bmc_ref is not None and patience_s else {}
 
 
 def _limit_s(hardware: Hardware, policy: WipePolicy) -> int:
-    """How long an attempt may take where no annotation says so."""
+    """The default timeout of an attempt."""
     is_quick = policy in (WipePolicy.QUICK, WipePolicy.DEFERRED)
     return DEFAULT_WIPE_TIMEOUT_S if is_quick else wipe_timeout_s(hardware)
 
@@ -276,7 +278,7 @@ def _limit_s(hardware: Hardware, policy: WipePolicy) -> int:
 def wipe_template(
     machine: str, disks: list[str], policy: WipePolicy, *, limit_s: int = 0, kept: Sequence[str] = ()
 ) -> str:
-    """The workflow that wipes: the disks that the Hardware names, and no others."""
+    """The workflow that wipes the disks that the Hardware names, and no others."""
     timeout = max(WIPE_WORKFLOW_TIMEOUT_S, limit_s)
     method = WipePolicy.QUICK if policy is WipePolicy.DEFERRED else policy
     actions = []
@@ -285,7 +287,7 @@ def wipe_template(
         name = "wipe" if start == 0 else f"wipe-{start // MAX_DISKS_PER_MESSAGE + 1}"
         environment = {"DEST_DISK": ",".join(some), "WIPE_METHOD": str(method)}
         if kept:
-            # Our workflow service sends them with every action; upstream's does not.
+            # Ironbell's workflow service sends them with every action; upstream's does not.
             environment[KEEP_VARIABLE] = ",".join(kept)
         actions.append({"name": name, "image": "wipe", "timeout": timeout, "environment": environment})
     task = {"name": "wipe", "worker": "{{.device_1}}", "volumes": ["/dev:/dev"], "actions": actions}
@@ -304,7 +306,7 @@ def _certify(
     hold: bool = False,
     was_written: bool = True,
 ) -> Step:
-    """Note what came of it, and what is due because of it; from here on nothing is wiped again for this machine."""
+    """Record the outcome, and the complete wipe that is due; from then on, nothing is wiped again for this owner."""
     certificate = Certificate(
         machine=draft.owner.path,
         uid=draft.owner.uid,
@@ -324,19 +326,19 @@ def _certify(
     if due is not None or WIPE_DUE in hardware.metadata.annotations:
         annotations[WIPE_DUE] = due.encoded if due is not None else None
     if due is not None:
-        message = f"{message}; a complete wipe is due before anybody but {due} may claim the server"
+        message = f"{message}; a complete wipe is due before others than {due} can claim the server"
     if hold:
         annotations[HELD] = f"not wiped after {certificate.machine}: {message}"
     write = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
     reason = "Wiped" if wiped else "NotWiped"
     report = f"{hardware.metadata.name}: {message}"
     event = draft.owner.event(reason, report, warning=hold)
-    draft.note(RELEASED, False, reason, report)
+    draft.set_condition(RELEASED, False, reason, report)
     return draft.waits(reason, report, write, event)
 
 
 def _due(draft: Draft, hardware: Hardware, *, wiped: bool, was_written: bool) -> WipeDue | None:
-    """The complete wipe that is due on the server once this owner has released it."""
+    """The complete wipe that is due once this owner has released the server, or None."""
     owner, cluster = draft.owner, draft.wish.cluster
     if cluster is None:
         return None if wiped else wipe_due(hardware)
@@ -356,7 +358,7 @@ def _due(draft: Draft, hardware: Hardware, *, wiped: bool, was_written: bool) ->
 
 
 def _boot_options(boot: Boot, hardware: Hardware) -> Fields:
-    """How the server boots for its complete wipe; by network where what the owner says is incomplete."""
+    """Boot options for the complete wipe; netboot if the owner's options are incomplete."""
     try:
         return boot_options(boot, hardware)
     except UnusableError:
@@ -364,13 +366,13 @@ def _boot_options(boot: Boot, hardware: Hardware) -> Fields:
 
 
 def certificate_of(uid: str, hardware: Hardware) -> Certificate | None:
-    """Return what was noted for the owner with this uid."""
+    """Return the outcome that is recorded for the owner with this uid, or None."""
     text = hardware.metadata.annotations.get(WIPED, "")
     try:
-        found = msgspec.json.decode(text, type=Certificate) if text else None
+        certificate = msgspec.json.decode(text, type=Certificate) if text else None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return found if found is not None and found.uid == uid else None
+    return certificate if certificate is not None and certificate.uid == uid else None
 
 
 def _messages_of(workflow: Workflow) -> str:

@@ -79,7 +79,7 @@ class BootHttp:
             return _script(script_for(plan, machine=mac or request.remote or "a machine without Hardware"))
         match = self._one(found, who=mac or request.remote or "", peer=request.remote or "")
         if match.interface is None:
-            raise _not_found("script", f"{mac or request.remote} is no interface of a Hardware")
+            raise _not_found("script", f"{mac or request.remote} is not an interface of any Hardware")
         plan = netboot_plan(match.hardware, match.interface, self.settings(), address=self._address(request))
         machine = f"{match.hardware.metadata.name} ({plan.mac})"
         refusal = ""
@@ -93,7 +93,7 @@ class BootHttp:
         self._observe(
             match,
             BootStage.SCRIPT if plan.allowed else BootStage.DISK,
-            f"boot script for {plan.mac}" if plan.allowed else f"told to boot from disk: {plan.reason}",
+            f"Served the boot script for {plan.mac}." if plan.allowed else f"Booting from disk: {plan.reason}",
         )
         _served.labels("script", "netboot" if plan.allowed else "disk").inc()
         return _script(body)
@@ -108,7 +108,7 @@ class BootHttp:
             issued = await tokens.issue(match.hardware, peer=peer)
         except ApiError as error:
             _log.warning("boot token not made", hardware="/".join(match.hardware.key), why=error.message)
-            raise web.HTTPServiceUnavailable(text="the boot's token could not be made; ask again\n") from error
+            raise web.HTTPServiceUnavailable(text="the boot token was not created; retry\n") from error
         if issued.stranger:
             _served.labels("script", "stranger").inc()
             self.rejections.log(peer, "boot script not given", who=plan.mac, why=issued.stranger)

@@ -106,7 +106,7 @@ def _network(address: IPv4Address, netmask: str) -> IPv4Network:
     mask = _ipv4("dhcp.ip.netmask", netmask)
     inverted = ~int(mask) & 0xFFFFFFFF
     if inverted & (inverted + 1):
-        raise InvalidDhcpDataError(f"dhcp.ip.netmask {netmask} is no netmask: its ones are not contiguous")
+        raise InvalidDhcpDataError(f"dhcp.ip.netmask {netmask} is not a valid netmask: its one bits are not contiguous")
     return IPv4Network((int(address), 32 - inverted.bit_length()), strict=False)
 
 

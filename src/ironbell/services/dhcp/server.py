@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 import structlog
+from prometheus_client import Counter
 
 from ironbell.base.clock import Clock
 from ironbell.base.repeats import Repeats
@@ -24,12 +25,19 @@ from ironbell.codec.dhcp.packet import ZERO, address_of
 from ironbell.services.dhcp.answers import Decision, Ignore, Reply
 from ironbell.services.dhcp.decision import decide
 from ironbell.services.dhcp.destination import destination
-from ironbell.services.dhcp.metrics import FAILURES, IGNORED, MALFORMED, MESSAGES, PROBLEMS, SOCKET_ERRORS
 from ironbell.services.dhcp.problems import Problem, ProblemReporter, ProblemSink
 from ironbell.services.dhcp.reservation import Reservation
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, endpoints
 from ironbell.services.dhcp.sockets import Datagram, address_toward, receive, send
 from ironbell.services.dhcp.subjects import MachineDirectory, PlanFunction, Subjects
+
+MESSAGES = Counter("dhcp", "DHCP messages received and sent.", ["op", "type"])
+IGNORED = Counter("ironbell_dhcp_ignored", "DHCP messages that got no answer, by reason.", ["reason"])
+MALFORMED = Counter("ironbell_dhcp_malformed", "Datagrams on the DHCP port that are no DHCP message.")
+FAILURES = Counter("ironbell_dhcp_failures", "Messages whose handling failed unexpectedly.")
+SOCKET_ERRORS = Counter("ironbell_dhcp_socket_errors", "Failures to receive or send.", ["op"])
+PROBLEMS = Counter("ironbell_dhcp_problems", "Findings about machines that are served wrongly or not.", ["reason"])
+
 
 DRAIN = 64
 """Datagrams read per wake-up, so that a flood cannot hold the event loop."""

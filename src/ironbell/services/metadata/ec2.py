@@ -9,6 +9,7 @@ Source: tinkerbell/tinkerbell: tootles/internal/frontend/ec2; cloud-init: source
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.metadata import Instance, InstanceIp
@@ -25,6 +26,32 @@ LISTINGS = {
     "meta-data/operating-system": ("distro", "image_tag", "license_activation/", "slug", "version"),
     "meta-data/operating-system/license_activation": ("state",),
 }  # fmt: skip
+
+
+def storage_document(hardware: Hardware) -> dict[str, Any]:
+    """Disks and file systems in the shape that the action reads."""
+    storage = instance_of(hardware).storage
+    disks = [
+        {
+            "device": disk.device,
+            "partitions": [{"label": p.label, "number": p.number, "size": p.size} for p in disk.partitions],
+            "wipe_table": bool(disk.wipe_table),
+        }
+        for disk in (storage.disks if storage else ())
+    ]
+    filesystems = [
+        {
+            "mount": {
+                "create": {"options": list(mount.create.options) if mount.create else []},
+                "device": mount.device,
+                "format": mount.format,
+                "point": mount.point,
+            }
+        }
+        for filesystem in (storage.filesystems if storage else ())
+        if (mount := filesystem.mount) is not None
+    ]
+    return {"metadata": {"instance": {"storage": {"disks": disks, "filesystems": filesystems}}}}
 
 
 def listing(path: str) -> str | None:

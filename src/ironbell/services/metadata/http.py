@@ -35,7 +35,6 @@ from ironbell.contract.servers.identity import metadata_needs_token
 from ironbell.provisioner.user_data import FindWorkflow, Later, Withhold, kind_of, service_of
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
-from ironbell.services.metadata.storage import storage_document
 
 _log = structlog.get_logger()
 _served = Counter("ironbell_metadata_requests_total", "Metadata requests.", ["frontend", "result"])
@@ -131,7 +130,7 @@ class MetadataHttp:
         if why := self._withheld(hardware, "storage", "storage"):
             raise web.HTTPNotFound(text=f"{why}\n")
         _served.labels("storage", "ok").inc()
-        return web.Response(body=msgspec.json.encode(storage_document(hardware)), content_type="application/json")
+        return web.Response(body=msgspec.json.encode(ec2.storage_document(hardware)), content_type="application/json")
 
     async def report(self, request: web.Request) -> web.Response:
         """`POST /reports/cloud-init`: the installed system tells how far it is."""

@@ -35,8 +35,7 @@ from ironbell.codec.tftp import (
 from ironbell.codec.tftp.engine import Event
 from ironbell.codec.tftp.slots import MAX_TRANSFERS
 from ironbell.contract.servers.boot_files import NotServedError
-from ironbell.services.tftp.endpoint import Endpoint
-from ironbell.services.tftp.metrics import ACTIVE, BYTES, REFUSED, STRAYS, TRANSFERS
+from ironbell.services.tftp.endpoint import ACTIVE, BYTES, REFUSED, STRAYS, TRANSFERS, Endpoint
 from ironbell.services.tftp.paths import PathRefusedError, served_path
 from ironbell.services.tftp.sockets import Peer, TftpSocketError, open_tftp_socket
 
@@ -128,7 +127,9 @@ class _Session:
                 self._finished(event)
             case Rejected():
                 REFUSED.labels(event.code.name.lower()).inc()
-                self._rejections.log(event.peer.address, "tftp refused", path=event.filename, message=event.message)
+                self._rejections.log(
+                    event.peer.address, "tftp request rejected", path=event.filename, message=event.message
+                )
             case Stray():
                 STRAYS.inc()
         ACTIVE.set(len(self._main.engine))

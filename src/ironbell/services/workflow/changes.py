@@ -15,6 +15,9 @@ from typing import Any
 
 import msgspec
 
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.contract.servers.boot_progress import PROGRESS
+
 
 class Code(Enum):
     """The gRPC codes that decisions use, by name."""
@@ -36,6 +39,28 @@ class Change:
     actions: Mapping[Place, Mapping[str, Any]] = field(default_factory=dict)
     """Fields of `status.tasks[i].actions[j]`."""
     annotations: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def failed_at(workflow: Workflow, agent_id: str, *, place: Place, message: str, now: str) -> Change:
+    """The change that ends the Workflow as FAILED at the action in this place."""
+    task = workflow.status.tasks[place[0]]
+    action = task.actions[place[1]]
+    failed = WorkflowState.FAILED.value
+    return Change(
+        status={
+            "state": failed,
+            "currentState": {
+                "agentID": agent_id,
+                "taskID": task.id,
+                "actionID": action.id,
+                "state": failed,
+                "actionName": action.name,
+                "taskName": task.name,
+            },
+        },
+        actions={place: {"state": failed, "executionStop": now, "message": message}},
+        annotations={PROGRESS: None},
+    )
 
 
 def annotations_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:

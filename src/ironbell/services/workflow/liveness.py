@@ -31,8 +31,7 @@ from ironbell.contract.servers import boot_token
 from ironbell.contract.servers.identity import Caller
 from ironbell.services.workflow import metrics, names, reboot
 from ironbell.services.workflow.annotator import Annotator
-from ironbell.services.workflow.changes import Change, Place
-from ironbell.services.workflow.failure import failed_at
+from ironbell.services.workflow.changes import Change, Place, failed_at
 from ironbell.services.workflow.index import Key
 from ironbell.services.workflow.port import receive
 from ironbell.services.workflow.port.gate import Gate
@@ -197,7 +196,7 @@ class Liveness(HeartbeatServiceBase):
         """Fail what has been silent for too long. `expected_s` is when this should have followed the look before."""
         now = self.clock.monotonic()
         if self._looked_at is not None and now - self._looked_at > expected_s + self.silence_s / 4:
-            log.warning("signs of life count anew: this service did not run", seconds=round(now - self._looked_at))
+            log.warning("liveness timers restarted", seconds=round(now - self._looked_at))
             self._heard.clear()
         self._looked_at = now
         running = [one for workflow in self.writer.index.running() if (one := at_work(workflow)) is not None]

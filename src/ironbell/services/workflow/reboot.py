@@ -17,8 +17,7 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.quantities import decimal
 from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.services.workflow import names
-from ironbell.services.workflow.changes import Change, Place
-from ironbell.services.workflow.failure import failed_at
+from ironbell.services.workflow.changes import Change, Place, failed_at
 
 FAIL, RESTART, RESUME = "fail", "restart", "resume"
 MAX_RESTARTS = 5

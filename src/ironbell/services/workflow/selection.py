@@ -19,8 +19,7 @@ import msgspec
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
 from ironbell.services.workflow import reboot
-from ironbell.services.workflow.changes import Change, Code, Place
-from ironbell.services.workflow.failure import failed_at
+from ironbell.services.workflow.changes import Change, Code, Place, failed_at
 from ironbell.services.workflow.images import unrunnable
 
 

@@ -127,7 +127,7 @@ async def test_the_log_lists_what_is_served_when_a_name_is_not(tmp_path: Path) -
             for _ in range(3):
                 code, message = await error_for(port, "snp.efi")
                 assert (code, message) == (1, "snp.efi does not exist; served are undionly.kpxe")
-    assert [(line["event"], line["message"]) for line in logged] == [("tftp refused", message)]
+    assert [(line["event"], line["message"]) for line in logged] == [("tftp request rejected", message)]
 
 
 async def error_for(port: int, name: str) -> tuple[int, str]:

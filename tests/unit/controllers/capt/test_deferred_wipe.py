@@ -281,7 +281,7 @@ def test_a_failed_complete_wipe_holds_the_server_and_stays_due() -> None:
     remove_cluster(world)
     world.settle(*BOTH, horizon_s=HOUR_S)
     held = hardware(world).metadata.annotations[HELD]
-    assert "attempt 2 of 2 to wipe completely failed" in held
+    assert "Attempt 2 of 2 to wipe the disks completely failed" in held
     assert is_reserved(world)
     assert (certificate(world)["wiped"], certificate(world)["failed"]) == (False, True)
     world.environment = Engine()

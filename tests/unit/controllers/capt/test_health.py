@@ -50,7 +50,7 @@ def test_power_and_bmc_are_told_and_only_what_turns_wakes_the_machine() -> None:
         "BMCNotContactable",
         "bmc Machine default/bmc: no route to host",
     )
-    assert "when the BMC last answered" in said(get(world), "PoweredOn")[2]
+    assert "as of the BMC's last response" in said(get(world), "PoweredOn")[2]
     assert said(get(world))[0] == "True", "nodes say whether a machine works"
 
 
@@ -63,7 +63,7 @@ def test_an_installation_that_waits_for_its_bmc_names_the_cause() -> None:
     world.settle(MACHINES)
     status, reason, message = said(get(world))
     assert (status, reason) == ("False", "BMCNotContactable")
-    assert message.startswith("the BMC of Hardware default/s0 cannot be used: BMCAuthenticationFailed: 192.0.2.99:")
+    assert message.startswith("The BMC of Hardware default/s0 cannot be used: BMCAuthenticationFailed: 192.0.2.99:")
     bmc(world, "True", "on", "the BMC answers")
     world.settle(MACHINES)
     assert said(get(world))[1] == "Installing"

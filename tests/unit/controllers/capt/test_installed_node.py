@@ -167,8 +167,8 @@ def test_without_report_and_node_the_bootstrap_has_failed() -> None:
     world.settle(MACHINES, horizon_s=901)
     assert not is_ready(world)
     why = (
-        "Server s0 was installed, but its operating system did not report within 900 s, and its cluster has no Node of "
-        "it. Look at the server's console; delete the Machine to try again, or raise the annotation "
+        "Server s0 was installed, but its operating system did not report within 900 s, and its cluster has no Node "
+        "for it. Check the server's console. Delete the Machine to try again, or raise annotation "
         "ironbell.dev/report-timeout-seconds."
     )
     assert said(get(world)) == ("False", "NoReport", why)
@@ -206,7 +206,7 @@ def test_a_worker_has_not_while_nobody_can_be_asked() -> None:
     assert not is_ready(world)
     status, reason, message = said(get(world))
     assert (status, reason) == ("False", "NoReport")
-    assert message.endswith("and its cluster cannot be asked for its Node (connection refused).")
+    assert message.endswith("and its cluster cannot be queried for its Node (connection refused).")
     assert all(one.type != "BootstrapSucceeded" for one in get(world).status.conditions)
 
 

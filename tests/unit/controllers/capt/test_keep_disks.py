@@ -91,7 +91,7 @@ def test_a_server_that_keeps_all_its_disks_is_not_installed() -> None:
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [("burn", "is 'burn', which is not a wipe method")],
+    [("burn", "is 'burn', which is not a valid wipe method")],
 )
 def test_a_wipe_policy_that_does_not_exist_stops_the_installation(value: str, why: str) -> None:
     world = two_disks(Engine())
@@ -100,7 +100,7 @@ def test_a_wipe_policy_that_does_not_exist_stops_the_installation(value: str, wh
     assert said(get(world))[1] == "InvalidWipePolicy"
     assert why in said(get(world))[2]
     assert (
-        "set it to one of none, complete, deferred, quick, zero, discard, secure, on the Hardware"
+        "Set it to one of none, complete, deferred, quick, zero, discard, secure, on the Hardware"
         in said(get(world))[2]
     )
     assert not world.list(WORKFLOW)

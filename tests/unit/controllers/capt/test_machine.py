@@ -232,7 +232,7 @@ def test_a_wipe_that_fails_or_does_not_end_holds_the_server_and_not_the_machine(
     has = hardware(world)
     assert claim_of(has) is None
     assert "not wiped after default/m" in has.metadata.annotations[HELD]
-    assert ("attempt 2 of 2 to wipe failed" in has.metadata.annotations[HELD]) == bool(wipe)
+    assert ("attempt 2 of 2 to wipe the disks failed" in has.metadata.annotations[HELD]) == bool(wipe)
     add_machine(world, "next")
     world.settle(MACHINES)
     assert "it is held" in said(get(world, "next"))[2]
@@ -267,7 +267,10 @@ def test_a_wipe_is_tried_as_often_as_the_machine_says_or_else_its_server(
     world.settle(MACHINES)
     delete(world)
     world.settle(MACHINES)
-    assert "attempt 1 of 1 to wipe failed: action 'act' FAILED: done" in hardware(world).metadata.annotations[HELD]
+    assert (
+        "attempt 1 of 1 to wipe the disks failed: action 'act' FAILED: done"
+        in hardware(world).metadata.annotations[HELD]
+    )
 
 
 @pytest.mark.parametrize(
@@ -328,11 +331,11 @@ def test_a_template_of_ones_own_takes_the_place_of_the_wipe() -> None:
     delete(world)
     world.settle(MACHINES)
     assert said(get(world))[1] == "TemplateNotFound"
-    assert "Template default/away, that annotation ironbell.dev/wipe-template names, does not" in said(get(world))[2]
+    assert "Template default/away in annotation ironbell.dev/wipe-template does not" in said(get(world))[2]
     world.add(TEMPLATE, {"metadata": {"namespace": "default", "name": "away"}, "spec": {"data": "name: mine"}})
     world.settle(MACHINES)
     assert world.require(TEMPLATE, "default", "m-wipe").spec.data == "name: mine"
-    assert said(get(world))[2].startswith("the disks are being wiped (template away)")
+    assert said(get(world))[2].startswith("Wiping the disks (template away)")
     world.environment = Engine(wipe="FAILED")
     world.settle(MACHINES)
     assert "not wiped after default/m" in hardware(world).metadata.annotations[HELD]
@@ -358,7 +361,7 @@ def test_a_server_that_cannot_be_switched_off_is_held() -> None:
     delete(world)
     world.settle(MACHINES)
     assert world.get(TINKERBELL_MACHINE, "default", "m") is None
-    assert "could not be switched off" in hardware(world).metadata.annotations[HELD]
+    assert "could not be powered off" in hardware(world).metadata.annotations[HELD]
 
 
 def test_a_held_server_is_neither_wiped_nor_switched_off() -> None:
@@ -473,7 +476,7 @@ def test_a_shortage_is_told_and_a_server_that_comes_is_taken() -> None:
     assert said(get(world)) == (
         "False",
         "WaitingForHardware",
-        "no hardware available: there is no Hardware that nobody has claimed",
+        "no hardware available: there is no Hardware",
     )
     world.add(HARDWARE, server("late"))
     world.settle(MACHINES)

@@ -348,7 +348,7 @@ def test_power_cycles_in_a_rack_are_made_one_after_the_other() -> None:
     assert ready is not None
     assert (ready.reason, ready.message) == (
         "WaitingForTurn",
-        "waits for its turn: 1 of rack r1 are being powered on",
+        "Waiting for the rack: 1 server of rack r1 is being powered on.",
     )
     assert waits.status.power_cycles == 0, "what waits is not counted as tried"
     before = world.require(JOB, "default", "a-power-cycle")

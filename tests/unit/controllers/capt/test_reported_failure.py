@@ -60,7 +60,7 @@ def test_output_is_waited_for_before_anybody_replaces_the_machine() -> None:
     fail(world, output=[])
     status, reason, message = said(get(world))
     assert (status, reason) == ("False", "BootstrapFailed")
-    assert message.endswith("It may still come.")
+    assert message.endswith("Waiting for its output.")
     assert all(one.type != "BootstrapSucceeded" for one in get(world).status.conditions)
     fail(world)
     assert said(get(world), "BootstrapSucceeded") == ("False", "BootstrapFailed", MESSAGE)

@@ -90,7 +90,7 @@ def test_a_selector_that_is_none_is_an_error() -> None:
         ({"annotations": {HELD: "broken fan"}}, "broken fan"),
         ({"spec": {"interfaces": []}}, "spec.interfaces is empty"),
         ({"spec": {"interfaces": [{"dhcp": {"mac": "02:00:00:00:00:01"}}]}}, "spec.interfaces[0].dhcp.ip.address"),
-        ({"spec": {"interfaces": [{"dhcp": {"ip": {"address": "x"}}}]}}, "'x' is no IP address"),
+        ({"spec": {"interfaces": [{"dhcp": {"ip": {"address": "x"}}}]}}, "'x' is not a valid IP address"),
         ({"spec": {"disks": []}}, "spec.disks[0].device is empty"),
         ({"spec": {"metadata": None}}, "spec.metadata.instance.id is empty"),
         (
@@ -218,7 +218,7 @@ INVENTORY = {
         ({"model": "nuc"}, "model is 'NUC10i7FNH', not 'nuc'"),
         ({"vendor": "[i]ntel*"}, "not '[i]ntel*'"),
         ({"architecture": "arm64"}, "architecture is 'amd64', not 'arm64'"),
-        ({"disks": {"count": 2, "size": "500Gi"}}, "disks: 1 of at least 500Gi are there, 2 are needed"),
+        ({"disks": {"count": 2, "size": "500Gi"}}, "disks: it has 1 of at least 500Gi, and 2 are required"),
     ],
 )
 def test_requirements_by_inventory(requirements: dict[str, Any], says: str) -> None:
@@ -264,12 +264,14 @@ def test_a_shortage_is_told_by_its_commonest_reasons() -> None:
     servers = [server(f"t{number}", labels=OWNER) for number in range(3)] + [server("h", annotations={HELD: "x"})]
     told = shortage(verdicts(wish(wanted()), servers), 0)
     assert told.startswith("none of 4 Hardware fits: 3: claimed by others; 1: it is held")
-    assert shortage([], 0) == "there is no Hardware that nobody has claimed"
+    assert shortage([], 0) == "there is no Hardware"
     assert shortage([], 0, 12) == "all 12 Hardware are claimed"
     assert shortage(verdicts(wish(wanted()), [server("h", annotations={HELD: "x"})]), 0, 11).startswith(
         "none of 12 Hardware fits: 11: claimed by others; 1: it is held"
     )
-    assert shortage(verdicts(wish(wanted()), [server("a")]), 1).startswith("1 of 1 Hardware fits, and 1 machine ")
+    assert shortage(verdicts(wish(wanted()), [server("a")]), 1).startswith(
+        "1 of 1 Hardware fits, and 1 earlier machine "
+    )
 
 
 def test_servers_that_are_held_for_reasons_of_their_own_are_counted_together() -> None:
@@ -324,8 +326,8 @@ def test_release_takes_the_owners_data_along() -> None:
 @pytest.mark.parametrize(
     ("count", "place", "message"),
     [
-        (1, 1, "1 of 1 Hardware fits, and 1 machine that came earlier waits for the same"),
-        (2, 3, "2 of 2 Hardware fit, and 3 machines that came earlier wait for the same"),
+        (1, 1, "1 of 1 Hardware fits, and 1 earlier machine waits for the same servers"),
+        (2, 3, "2 of 2 Hardware fit, and 3 earlier machines wait for the same servers"),
     ],
 )
 def test_who_came_earlier_is_counted(count: int, place: int, message: str) -> None:

@@ -16,7 +16,7 @@ from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.lifecycle.due import WipeDueReconciler
 from ironbell.provisioner.lifecycle.names import INSTALL_BEGUN, RACK, WIPE
-from ironbell.provisioner.lifecycle.waves import Wave, work_ended
+from ironbell.provisioner.lifecycle.waves import Wave, work_finished
 from support.captscene import Engine, add_machine, get, said, scene
 from support.captworld import EVERY_VERSION, server
 
@@ -53,9 +53,9 @@ def test_so_many_of_a_rack_begin_and_the_others_say_what_they_wait_for(label: st
     word = label.rpartition("/")[2]
     assert said(get(world, "m2"))[1:] == (
         "WaitingForTurn",
-        f"waits for its turn: 2 of {word} r1 are being powered on",
+        f"Waiting for the rack: 2 servers of {word} r1 are being powered on.",
     )
-    assert said(get(world, "m3"))[2].endswith("are being powered on, and 1 go first")
+    assert said(get(world, "m3"))[2].endswith("being powered on, and 1 precede it.")
 
 
 def test_the_next_begins_when_one_is_through() -> None:
@@ -111,7 +111,7 @@ def test_whoever_deletes_a_machine_that_waits_makes_room() -> None:
     world.settle(TWO)
     workflow = world.require(WORKFLOW, "default", "m0")
     world.remove(TINKERBELL_MACHINE, get(world, "m0"))
-    assert work_ended(workflow, None)
+    assert work_finished(workflow, None)
     assert list(LIFECYCLE.waves.next_after(workflow, world)) == [("default", "m2")]
     world.settle(TWO)
     assert "m2" in installing(world)
@@ -157,12 +157,15 @@ def test_wipes_of_a_rack_begin_one_after_the_other() -> None:
         world.clock.advance(1)
     world.settle(ONE)
     assert wiping(world) == ["m2-wipe"], "the one that was deleted first"
-    assert said(get(world, "m0"))[1:] == ("WaitingForTurn", "waits for its turn: 1 of rack r1 are being powered on")
-    assert said(get(world, "m1"))[2].endswith("are being powered on, and 1 go first")
+    assert said(get(world, "m0"))[1:] == (
+        "WaitingForTurn",
+        "Waiting for the rack: 1 server of rack r1 is being powered on.",
+    )
+    assert said(get(world, "m1"))[2].endswith("being powered on, and 1 precede it.")
     before = world.require(WORKFLOW, "default", "m2-wipe")
     start(world, "m2-wipe")
     after = world.require(WORKFLOW, "default", "m2-wipe")
-    assert work_ended(before, after), "its server is up"
+    assert work_finished(before, after), "its server is up"
     assert list(LIFECYCLE.waves.next_after(after, world)) == [("default", "m0")]
     world.settle(ONE)
     assert wiping(world) == ["m0-wipe", "m2-wipe"]

@@ -119,7 +119,7 @@ def test_the_time_limit_grows_with_the_disk(policy: str, sizes: tuple[int, ...],
     world.settle(MACHINES, horizon_s=held_after_s - 100)
     assert said(get(world))[1] == "Wiping"
     world.settle(MACHINES, horizon_s=held_after_s)
-    assert f"not done within {held_after_s} s" in hardware(world).metadata.annotations[HELD]
+    assert f"did not complete within {held_after_s} s" in hardware(world).metadata.annotations[HELD]
 
 
 def test_an_annotation_sets_the_time_limit_whatever_the_disk() -> None:
@@ -130,7 +130,7 @@ def test_an_annotation_sets_the_time_limit_whatever_the_disk() -> None:
     world.settle(MACHINES)
     delete(world)
     world.settle(MACHINES, horizon_s=100)
-    assert "not done within 60 s" in hardware(world).metadata.annotations[HELD]
+    assert "did not complete within 60 s" in hardware(world).metadata.annotations[HELD]
 
 
 def test_the_reports_of_many_disks_fit_into_the_messages_of_their_actions() -> None:
@@ -165,7 +165,7 @@ def test_a_wipe_that_has_not_begun_is_created_anew_after_a_hold() -> None:
     hold(world, "evidence")
     assert said(get(world))[1:] == (
         "HardwareHeld",
-        "Hardware s0 is held (evidence): remove annotation ironbell.dev/hold to have it released.",
+        "Hardware s0 is held (evidence). Remove annotation ironbell.dev/hold to release the server.",
     )
     assert not world.list(WORKFLOW)
     world.settle(MACHINES, horizon_s=8000)
@@ -215,7 +215,7 @@ def test_a_template_of_somebody_else_is_not_run_as_the_wipe() -> None:
     world.add(TEMPLATE, {"metadata": mine, "spec": {"data": "mine"}})
     delete(world)
     world.settle(MACHINES)
-    assert said(get(world))[1:] == ("ForeignTemplate", "Template m-wipe is not this machine's; delete it")
+    assert said(get(world))[1:] == ("ForeignTemplate", "Template m-wipe belongs to another owner. Delete it.")
     world.remove(TEMPLATE, world.require(TEMPLATE, "default", "m-wipe"))
     world.settle(MACHINES)
     assert certificate(world)["wiped"] is True

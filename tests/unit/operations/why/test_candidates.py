@@ -1,7 +1,7 @@
 """What `ironbell why` says of the servers that a machine could have."""
 
 from ironbell.operations.why.candidates import SHOWN, candidates
-from ironbell.provisioner.lifecycle.names import WANTED_IN
+from ironbell.provisioner.lifecycle.names import QUEUED_IN
 from support.captworld import machine, server
 
 
@@ -19,7 +19,7 @@ def test_every_server_is_listed_with_what_rules_it_out() -> None:
 
 def test_the_failure_domain_counts() -> None:
     waiting = machine()
-    waiting.metadata.annotations[WANTED_IN] = "rack=r1"
+    waiting.metadata.annotations[QUEUED_IN] = "rack=r1"
     (found,) = candidates(waiting, [server("a", labels={"rack": "r2"})])
     assert "in failure domain 'r2', not in 'r1'" in found["status"]["state"]
 

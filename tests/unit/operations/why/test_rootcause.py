@@ -79,8 +79,8 @@ def test_an_address_that_is_not_confirmed_is_named_with_the_command_that_confirm
     assert first_line(answer(bmc), NOW) == (
         "BMC Machine site/s1: cannot be used: the password of Machine site/s1 is used with the BMC at 192.0.2.7, and "
         "the Machine now names 192.0.2.66: the password is not sent there (for 2 min). This ends when the address is "
-        "confirmed or reverted. If that is its BMC, somebody who may read the Secret confirms it: `kubectl annotate "
-        "machines.bmc.tinkerbell.org s1 -n site --overwrite ironbell.dev/bmc-address-confirmed=192.0.2.66`."
+        "confirmed or reverted. If that is its BMC, a user who may read the Secret has to confirm it: `kubectl "
+        "annotate machines.bmc.tinkerbell.org s1 -n site --overwrite ironbell.dev/bmc-address-confirmed=192.0.2.66`."
     )
 
 

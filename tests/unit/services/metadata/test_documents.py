@@ -14,8 +14,8 @@ from ironbell.api.tinkerbell.interface import ClasslessStaticRoute, Dhcp, Interf
 from ironbell.api.tinkerbell.metadata import Facility, HardwareMetadata, Instance, InstanceIp, OperatingSystem
 from ironbell.codec import goyaml
 from ironbell.services.metadata import ec2, nocloud
+from ironbell.services.metadata.ec2 import storage_document
 from ironbell.services.metadata.reports import ReportError, parse_report
-from ironbell.services.metadata.storage import storage_document
 
 FULL = Hardware(
     metadata=ObjectMeta(name="one", namespace="site", uid="u-1"),

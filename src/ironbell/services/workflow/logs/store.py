@@ -138,13 +138,13 @@ class LogStore:
             BadLogNameError: the names are none of a Workflow.
         """
         if not _UID.fullmatch(key.uid):
-            raise BadLogNameError(f"{key.uid!r} is no uid")
+            raise BadLogNameError(f"{key.uid!r} is not a valid uid")
         return self._workflow_folder(key.namespace, key.name) / f"{key.uid}{_SUFFIX}"
 
     def _workflow_folder(self, namespace: str, name: str) -> Path:
         for text in (namespace, name):
             if not _NAME.fullmatch(text):
-                raise BadLogNameError(f"{text!r} is no name of a Workflow or namespace")
+                raise BadLogNameError(f"{text!r} is not a valid name of a Workflow or namespace")
         return self._folder / namespace / name
 
     def find(self, namespace: str, name: str, *, uid: str = "") -> Path | None:
