@@ -138,7 +138,7 @@ async def test_keys_change_by_a_new_first_line(tmp_path: Path) -> None:
     async with opened(tmp_path) as server:
         assert await password(server, "a") == DATA["password"]
         await create_secret(server, "b")
-    assert old.first.id not in (tmp_path / "api.db").read_bytes()
+    assert old.primary.id not in (tmp_path / "api.db").read_bytes()
     file.write(type(both)(both.keys[:1]))
     async with opened(tmp_path) as server:
         assert await password(server, "a") == await password(server, "b") == DATA["password"]

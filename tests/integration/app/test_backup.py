@@ -148,7 +148,7 @@ async def test_keys_are_in_a_backup_only_when_asked_for(tmp_path: Path) -> None:
     key_id = secret.primary.id.hex()
     assert f"Its Secrets need the key {key_id}, which is not in the file: keep a copy" in said
     raw = (tmp_path / "b.tar").read_bytes()
-    assert base64.b64encode(secret.first.secret) not in raw
+    assert base64.b64encode(secret.primary.secret) not in raw
     assert base64.b64encode(WORD) not in raw
     assert (tmp_path / "b.tar").stat().st_mode & 0o077 == 0
     said = await ironbell("restore", tmp_path / "b.tar", "--data-dir", tmp_path / "new", status=1)
@@ -246,7 +246,7 @@ async def test_storage_check_and_key_rotation(tmp_path: Path) -> None:
     assert second is not None
     assert second.keys[1:] == first.keys
     assert (await ironbell_json("storage", "rotate-key", "--data-dir", folder, "--forget-old"))["keys"]
-    assert first.first.id not in (folder / "api.db").read_bytes()
+    assert first.primary.id not in (folder / "api.db").read_bytes()
     facts = await ironbell_json(*check)
     assert facts["locked"] == 0
     assert facts["keys"] == [KeyFile(folder / "storage.key").read().primary.id.hex()]  # type: ignore[union-attr]
