@@ -313,7 +313,7 @@ class TestKexec:
         result = run_action("kexec", BLOCK_DEVICE=ext4, FS_TYPE="ext4")
         assert "boot/grub/grub.cfg does not exist" in result.failure
         result = run_action("kexec", BLOCK_DEVICE=ext4, FS_TYPE="ext4", KERNEL_PATH="/vmlinuz")
-        assert "there is no /vmlinuz" in result.failure
+        assert "/vmlinuz does not exist" in result.failure
 
 
 class TestWipe:
