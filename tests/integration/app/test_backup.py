@@ -131,7 +131,7 @@ async def test_restore_replaces_only_when_told_and_keeps_what_was_there(tmp_path
         assert "in use by another process" in said
     before = contents(folder)
     said = await ironbell("restore", tmp_path / "b.tar", "--data-dir", folder, status=1)
-    assert "holds a site already: choose another --data-dir, or give --force" in said
+    assert "already has a site: choose another --data-dir, or use --force" in said
     assert contents(folder) == before
     answer = await ironbell_json("restore", tmp_path / "b.tar", "--data-dir", folder, "--force")
     assert before["api.db"] == (Path(answer["kept"]) / "api.db").read_bytes()
