@@ -65,7 +65,7 @@ class Run:
         """SIGTERM, which gives everybody their time; its exit status."""
         self.process.terminate()
         status = self.process.wait(30)
-        assert "told twice" not in self.log.read_text()
+        assert "second stop requested" not in self.log.read_text()
         return status
 
 

@@ -202,6 +202,6 @@ def test_who_is_not_known_any_more_begins_anew_with_another_token(tmp_path: Path
         for one, gone in before.items():
             poll(lambda one=one, gone=gone: site.child(one) != gone, within_s=60, what=f"a successor of {one}")  # type: ignore[misc]
         site.wait_serving()
-        assert "does not know this process's token any more" in site.log.read_text()
+        assert "no longer accepts this process's token" in site.log.read_text()
     finally:
         site.close()

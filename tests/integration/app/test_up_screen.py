@@ -44,7 +44,7 @@ def simulating() -> tuple[str, ...]:
 def drawn(terminal: OnTerminal) -> str:
     """The screen of a site that is ready, once its last line has arrived: "Ready." is one of the first."""
     return terminal.until(
-        lambda text: "Ready." in text and "servers stay as they are." in text and terminal.grid.column == 0
+        lambda text: "Ready." in text and "servers stay unchanged." in text and terminal.grid.column == 0
     )
 
 

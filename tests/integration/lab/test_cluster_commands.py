@@ -118,13 +118,13 @@ def test_a_cluster_from_its_template_to_its_end(site: EmbeddedCluster) -> None:
     assert (made["kind"], made["namespace"], made["name"], made["result"], made["status"]) == (*ONE, "created", "True")
     assert {"kind": "Cluster", "namespace": "default", "name": "one", "result": "applied"} in made["objects"]
     assert len(made["objects"]) == TEMPLATE.count("apiVersion:")
-    assert "is there already" in ironbell.refused(*given, stdin=TEMPLATE)
+    assert "already exists" in ironbell.refused(*given, stdin=TEMPLATE)
 
     described = msgspec.json.decode(ironbell.ok("cluster", "describe", "one", "--output", "json"))
     assert (described["kind"], described["namespace"], described["name"]) == ONE
     assert (described["title"], described["status"], described["replicas"]) == ("Cluster default/one", "True", 2)
     assert load(ironbell.ok("cluster", "kubeconfig", "one").encode())["kind"] == "Config"
-    nowhere, some = 'There is no namespace "other". ', "Namespaces that have some: default (1). Use -n to name one"
+    nowhere, some = 'There is no namespace "other". ', "Namespaces that have some: default (1). Use -n to select one"
     for words in (("get", "clusters"), ("cluster", "list")):
         assert f"{nowhere}{some}" in ironbell(*words, "-n", "other").stderr
     for words in (("cluster", "describe", "one"), ("get", "cluster", "one"), ("why", "cluster/one")):

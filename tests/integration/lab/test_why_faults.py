@@ -48,13 +48,13 @@ FAULTS = {
     "wrong BMC password": Fault("hardware/sim-0001", "user name or password", "Secret default/sim-0001-bmc"),
     "two Hardware with one MAC": Fault("hardware/sim-0002", "claimed by several Hardware", "delete that Hardware"),
     "held server": Fault("hardware/sim-0003", "is held", "Remove annotation ironbell.dev/hold"),
-    "wrong checksum": Fault("workflow/checksum", "check sum", "Correct the action"),
+    "wrong checksum": Fault("workflow/checksum", "checksum", "Correct the action"),
     "full disk": Fault("workflow/full", FULL, "Correct the action"),
     "template error": Fault("workflow/broken", "nosuchkey", "Correct"),
     "silent agent": Fault("workflow/silent", "requests the first action", "Check the server's power"),
     "no server with enough memory": Fault("cluster/large", "memory", "Add Hardware"),
     "address in use": Fault("cluster/taken", "belongs to Cluster default/off", "Set another spec.controlPlaneEndpoint"),
-    "API unreachable": Fault("cluster/off", "switched off", "Switch it on"),
+    "API unreachable": Fault("cluster/off", "switched off", "Power it on"),
 }
 
 REPORTED: dict[str, tuple[Kind[Any], str, str]] = {

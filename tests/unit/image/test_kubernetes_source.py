@@ -105,11 +105,11 @@ def test_plugins_that_a_package_brought_to_where_they_are_expected_stay(tmp_path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kubernetes": "", "registry": "registry.example"}, "give --kubernetes too"),
-        ({"kubernetes": "", "container_images": ("registry.example/kube-proxy:v1",)}, "give --kubernetes too"),
-        ({"kubernetes": "v1.36.3", "source": "apt"}, "belong together"),
-        ({"kubernetes": "v1.36.3", "apt_repository": "deb x"}, "belong together"),
-        ({"kubernetes": "v1.36.3", "source": "/nowhere"}, "nor a folder"),
+        ({"kubernetes": "", "registry": "registry.example"}, "set --kubernetes too"),
+        ({"kubernetes": "", "container_images": ("registry.example/kube-proxy:v1",)}, "set --kubernetes too"),
+        ({"kubernetes": "v1.36.3", "source": "apt"}, "must be set together"),
+        ({"kubernetes": "v1.36.3", "apt_repository": "deb x"}, "must be set together"),
+        ({"kubernetes": "v1.36.3", "source": "/nowhere"}, "nor an existing folder"),
         ({"kubernetes": "1.36"}, "whole version"),
     ],
 )
