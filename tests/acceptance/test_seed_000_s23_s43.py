@@ -76,7 +76,8 @@ def test_s26_failures_and_logs_are_seen_while_it_runs(story: Story, wire: Wire) 
         for _, obj in story.revisions["TinkerbellMachine"]
         if (condition := find_condition(obj.status.conditions, "Ready")) is not None and condition.reason == "Retrying"
     ]
-    assert said[0].startswith("attempt 1 of 3 failed: action 'add tink cloud-init config' FAILED: exit status 1")
+    failed = "action 'add tink cloud-init config' FAILED: exit status 1"
+    assert said[0].startswith(f"Attempt 1 of 3 failed and is retried: {failed}")
     (workflow,) = wire.items("workflows")
     annotations = workflow["metadata"]["annotations"]
     assert any(name.startswith("ironbell.dev/log.") for name in annotations), sorted(annotations)

@@ -54,7 +54,8 @@ async def test_installation_whose_action_hangs_is_tried_again_and_then_surfaced(
                 lambda: machine.reason == "InstallationFailed", within_s=TRIED_S, what="the end of the second attempt"
             )
         why = f"the action did not end within its timeout of {LIMIT_S} s"
-        assert any(text.startswith("attempt 1 of 2 failed: ") and why in text for text in machine.said), machine.said
+        failed = "Attempt 1 of 2 failed and is retried: "
+        assert any(text.startswith(failed) and why in text for text in machine.said), machine.said
         assert machine.said[-1].startswith("The installation failed 2 of 2 times: ")
         assert why in machine.said[-1]
         assert seen.state(MACHINE) == "TIMEOUT"

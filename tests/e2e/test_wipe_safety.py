@@ -134,7 +134,7 @@ async def disks_are_swapped(seen: Installation, machine: CaptMachine) -> None:
         f"the serial number of /dev/vda is {seen.serials[0]}, the Hardware names {seen.serials[1].lower()}: rejected"
     )
     await machine.until(lambda: machine.reason == "InstallationFailed", within_s=REFUSE_S, what="failure")
-    assert any("attempt 1 of 2 failed" in text and refused in text for text in machine.said), machine.said
+    assert any("Attempt 1 of 2 failed" in text and refused in text for text in machine.said), machine.said
     assert "installation failed 2 of 2 times" in machine.said[-1]
     assert refused in machine.said[-1]
     shown = await machine.kubectl.ok("get", "tinkerbellmachine", MACHINE)

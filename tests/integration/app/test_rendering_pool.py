@@ -124,7 +124,7 @@ async def test_a_process_that_gets_no_processor_time_fails_no_template(
     monkeypatch.setattr(pool, "_wall_s", 2.0)
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
-    with pytest.raises(RenderingUnavailableError, match=r"0\.0 s of processor time in 2 s: the machine is overloaded"):
+    with pytest.raises(RenderingUnavailableError, match=r"0\.0 s of processor time in 2 s: the host is overloaded"):
         await pool.workflow(template(DOCUMENT), hardware(), name="w", variables=VARIABLES)
     assert sum(is_alive(pid) for pid in stopped) == 1
     monkeypatch.undo()

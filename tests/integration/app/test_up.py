@@ -159,7 +159,7 @@ def test_a_database_that_is_still_being_closed_is_waited_for(tmp_path: Path) -> 
     ("options", "message"),
     [
         (["--api-port", "99999"], "api-port must be between"),
-        (["--artefacts", "osie=/tmp"], "the name 'osie' is taken"),
+        (["--artefacts", "osie=/tmp"], "the name 'osie' is reserved"),
         (["--lab", "x", "--interface", "y"], "exclude each other"),
         (["--lab", "/nowhere/lab.yaml"], "/nowhere/lab.yaml"),
         (["--config", "/nowhere/file"], "/nowhere/file"),

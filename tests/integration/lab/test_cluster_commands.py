@@ -124,7 +124,7 @@ def test_a_cluster_from_its_template_to_its_end(site: EmbeddedCluster) -> None:
     assert (described["kind"], described["namespace"], described["name"]) == ONE
     assert (described["title"], described["status"], described["replicas"]) == ("Cluster default/one", "True", 2)
     assert load(ironbell.ok("cluster", "kubeconfig", "one").encode())["kind"] == "Config"
-    nowhere, some = 'There is no namespace "other". ', "Namespaces that have some: default (1). Use -n to select one"
+    nowhere, some = 'Namespace "other" does not exist. ', "Namespaces that have some: default (1). Use -n to select one"
     for words in (("get", "clusters"), ("cluster", "list")):
         assert f"{nowhere}{some}" in ironbell(*words, "-n", "other").stderr
     for words in (("cluster", "describe", "one"), ("get", "cluster", "one"), ("why", "cluster/one")):

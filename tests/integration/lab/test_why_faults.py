@@ -54,7 +54,7 @@ FAULTS = {
     "silent agent": Fault("workflow/silent", "requests the first action", "Check the server's power"),
     "no server with enough memory": Fault("cluster/large", "memory", "Add Hardware"),
     "address in use": Fault("cluster/taken", "belongs to Cluster default/off", "Set another spec.controlPlaneEndpoint"),
-    "API unreachable": Fault("cluster/off", "switched off", "Power it on"),
+    "API unreachable": Fault("cluster/off", "powered off", "Power it on"),
 }
 
 REPORTED: dict[str, tuple[Kind[Any], str, str]] = {
