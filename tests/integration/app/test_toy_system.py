@@ -94,7 +94,7 @@ def toy(name: str, size: int) -> dict[str, Any]:
 
 def test_commands_know_it(source: Path) -> None:
     assert ("CustomResourceDefinition", DEFINITION) in documents(ironbell(source, "crds"))
-    assert "  toy             Toys: what tests play with." in ironbell(source, "run", "--help")
+    assert "  toy                    Toys: what tests play with." in ironbell(source, "run", "--help")
 
 
 def test_an_installation_gives_it_accounts_rights_webhooks_and_a_lease(source: Path) -> None:
@@ -160,4 +160,4 @@ def test_the_reference_describes_it(source: Path) -> None:
     subprocess.run([sys.executable, "tools/docs.py"], cwd=tree, env=environment, check=True, timeout=120)
     reference = tree / "docs/reference"
     assert "## Toy" in (reference / "kinds.md").read_text()
-    assert "toy             Toys: what tests play with." in (reference / "cli.md").read_text()
+    assert "toy                    Toys: what tests play with." in (reference / "cli.md").read_text()
