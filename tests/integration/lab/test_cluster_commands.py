@@ -164,7 +164,7 @@ def test_a_cluster_from_its_template_to_its_end(site: EmbeddedCluster) -> None:
         "left: DevMachineTemplate default/one",
         "left: KubeadmConfigTemplate default/one",
     ]
-    assert "there is no Cluster default/one" in ironbell.refused("cluster", "describe", "one")
+    assert "Cluster default/one does not exist" in ironbell.refused("cluster", "describe", "one")
 
 
 def test_a_mistake_in_one_object_leaves_nothing_behind(site: EmbeddedCluster) -> None:
