@@ -51,7 +51,7 @@ FAULTS = {
     "wrong checksum": Fault("workflow/checksum", "checksum", "Correct the action"),
     "full disk": Fault("workflow/full", FULL, "Correct the action"),
     "template error": Fault("workflow/broken", "nosuchkey", "Correct"),
-    "silent agent": Fault("workflow/silent", "requests the first action", "Check the server's power"),
+    "silent agent": Fault("workflow/silent", "has not requested the first action", "Check the server's power"),
     "no server with enough memory": Fault("cluster/large", "memory", "Add Hardware"),
     "address in use": Fault("cluster/taken", "belongs to Cluster default/off", "Set another spec.controlPlaneEndpoint"),
     "API unreachable": Fault("cluster/off", "powered off", "Power it on"),

@@ -22,7 +22,7 @@ from ironbell.operations.cluster.waits import FailedForGoodError
 from support.fleetclusters import NAMESPACE, cluster
 from support.fleetreplay import endpoint_host, fleet_site
 
-WHY = "installation failed 3 of 3 times: action 'stream image'"
+WHY = "The installation failed 3 of 3 times: action 'stream image'"
 
 
 async def plain(site: ReplaySite, kind: Kind[Any]) -> tuple[dict[str, Any], ...]:
@@ -53,7 +53,7 @@ def test_an_installation_that_failed_for_good_is_reported_up_to_the_cluster_at_o
             monkeypatch.setattr(waits, "read", read)
             monkeypatch.setattr(waits.Blocking, "line", cause)
             wait = waits.wait_settled(
-                None, NAMESPACE, "one", what="Cluster default/one", timeout_s=7200, report=lambda _: None
+                None, NAMESPACE, "one", subject="Cluster default/one", timeout_s=7200, report=lambda _: None
             )  # type: ignore[arg-type]
             with pytest.raises(FailedForGoodError, match=WHY) as caught:
                 await wait
