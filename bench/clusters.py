@@ -45,7 +45,7 @@ from ironbell.kube.transport.http import HttpApi
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.embeddedcluster import EmbeddedCluster
+from support.site.embeddedcluster import EmbeddedCluster
 
 DEV_CLUSTER = Collection("infrastructure.cluster.x-k8s.io", "v1beta2", "devclusters", namespaced=True)
 DEV_TEMPLATE = Collection("infrastructure.cluster.x-k8s.io", "v1beta2", "devmachinetemplates", namespaced=True)

@@ -57,9 +57,9 @@ from clusters import (
     quantile,
 )
 
-from support.embeddedcluster import EmbeddedCluster
-from support.fleetclusters import cluster
+from support.fleet.fleetclusters import cluster
 from support.ports import free_ports
+from support.site.embeddedcluster import EmbeddedCluster
 
 GOAL_CLUSTERS_S, GOAL_WORKERS_S = 300.0, 180.0
 GOAL_IDLE_CORES, GOAL_IDLE_MIB = 0.2, 1024.0

@@ -20,13 +20,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("support")
 
 pytest_plugins = [
-    "support.cluster",
-    "support.embeddedcluster",
-    "support.installation",
-    "support.kubectl",
-    "support.pythonclients",
-    "support.realcluster",
-    "support.components",
+    "support.api.cluster",
+    "support.site.embeddedcluster",
+    "support.servers.installation",
+    "support.programs.kubectl",
+    "support.programs.pythonclients",
+    "support.api.realcluster",
+    "support.site.components",
     "support.lanes",
     "support.progress",
     "support.skips",

@@ -23,7 +23,7 @@ from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.access.pki import Authority
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
-from support.realcluster import RealCluster
+from support.api.realcluster import RealCluster
 
 _SERVE = Path(__file__).with_name("serve.py")
 _POLL_S = 0.005

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.fleetclusters import cluster
-from support.kubeapi import eventually
-from support.kubectl import NoKubectl, find_kubectl
+from support.api.kubeapi import eventually
+from support.fleet.fleetclusters import cluster
 from support.ports import free_ports
-from support.seedstory import Story, live
-from support.seedwire import WITHIN_S, Wire
+from support.programs.kubectl import NoKubectl, find_kubectl
+from support.site.embeddedcluster import EmbeddedCluster
+from support.site.seedstory import Story, live
+from support.site.seedwire import WITHIN_S, Wire
 from support.skips import missing_program
 
 

@@ -20,9 +20,9 @@ from ironbell.contract.servers.claim import claim_of
 from ironbell.controllers.capt.host import wish
 from ironbell.image.kubernetes.release import PROGRAMS
 from ironbell.provisioner.lifecycle.selection import verdict
-from support.captworld import server
-from support.seedstory import LIBRARY, NUC, PROFILE, Story
-from support.seedwire import Wire
+from support.servers.captworld import server
+from support.site.seedstory import LIBRARY, NUC, PROFILE, Story
+from support.site.seedwire import Wire
 
 
 def test_s01_a_cluster_is_requested_by_manifests(story: Story) -> None:

@@ -13,8 +13,8 @@ from ironbell.agent.actions import network as network_action
 from ironbell.codec.hostnetwork import networkd
 from ironbell.contract.servers.claim import WIPED, claim_of
 from ironbell.kube.conditions import find_condition
-from support.seedstory import LIBRARY, PROFILE, Chapter, Story
-from support.seedwire import Wire
+from support.site.seedstory import LIBRARY, PROFILE, Chapter, Story
+from support.site.seedwire import Wire
 
 
 def script_of(story: Story, chapter: Chapter, machine: Any) -> str:

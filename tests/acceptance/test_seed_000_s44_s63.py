@@ -22,11 +22,11 @@ from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.hardware import HardwareAddressReconciler
 from ironbell.controllers.ipam.observed import ADDRESS_POOL
 from ironbell.provisioner.default_template import Inputs, default_template
-from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, scene
-from support.captworld import server
-from support.ipamworld import a_world, add_pool
-from support.seedstory import Chapter, Story
-from support.seedwire import Wire
+from support.servers.captscene import MACHINES, Engine, add_machine, delete, get, hardware, scene
+from support.servers.captworld import server
+from support.servers.ipamworld import a_world, add_pool
+from support.site.seedstory import Chapter, Story
+from support.site.seedwire import Wire
 
 
 def free(chapter: Chapter) -> list[str]:

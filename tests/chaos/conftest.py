@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.faultlab import FaultLab, fault_lab
-from support.gobuild import CannotBuild
-from support.histories import checker
+from support.api.histories import checker
+from support.lab.faultlab import FaultLab, fault_lab
+from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.histories import (
+from support.api.histories import (
     End,
     Event,
     Finding,

@@ -9,7 +9,7 @@ from typing import Any
 from ironbell.api.crd.document import crd_document
 from ironbell.api.crd.facts import crd_facts
 from ironbell.app.registry import KINDS
-from support.upstream import definitions
+from support.programs.upstream import definitions
 
 OURS = [kind for kind in KINDS if kind.group.endswith("cluster.x-k8s.io") and kind.older_versions]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ironbell.api.crd.document import crd_document
 from ironbell.api.crd.facts import crd_facts
 from ironbell.app.registry import kinds_of
-from support.upstream import definitions
+from support.programs.upstream import definitions
 
 ADDED = Path(__file__).with_name("crds_tinkerbell.added")
 

@@ -9,7 +9,7 @@ import pytest
 from ironbell.api.meta import to_builtin
 from ironbell.app.registry import KINDS
 from ironbell.codec import goyaml
-from support.upstream import manifests
+from support.programs.upstream import manifests
 
 BY_NAME = {(kind.api_version, kind.kind): kind for kind in KINDS}
 

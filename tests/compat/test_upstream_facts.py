@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from support.constructs import constructs
-from support.upstream import FACTS, ORIGINALS, names_with_code, needs_originals
+from support.capi.constructs import constructs
+from support.programs.upstream import FACTS, ORIGINALS, names_with_code, needs_originals
 
 TOOL = Path(__file__).parents[2] / "tools" / "upstream_facts.py"
 

@@ -23,7 +23,7 @@ from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec import goyaml
 from ironbell.codec.cel import compile_rule
-from support.upstream import (
+from support.programs.upstream import (
     definition_files,
     definitions,
     manifests,

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.kubeapi import KubeApi, connect, eventually
-from support.kubeobjects import THINGS
+from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.kubeobjects import THINGS
 
 SERVERS = ("embedded", "real")
 
@@ -62,7 +62,7 @@ def config_maps(namespace: str) -> str:
 
 @pytest.fixture(scope="session")
 def things_served(api: KubeApi) -> KubeApi:
-    """The server with the custom resource `things.conf.example.org` (`support.kubeobjects.THINGS`)."""
+    """The server with the custom resource `things.conf.example.org` (`support.api.kubeobjects.THINGS`)."""
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     assert api.post(definitions, THINGS).status in {201, 409}
     eventually(lambda: api.get("/apis/conf.example.org/v1/things").status == 200)

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi, eventually
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ISSUER_PREFIX = "https://"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import APPLY, Answer, KubeApi
-from support.kubeobjects import config_map, managers, owned, refusal
+from support.api.kubeapi import APPLY, Answer, KubeApi
+from support.api.kubeobjects import config_map, managers, owned, refusal
 
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import MERGE, KubeApi
+from support.api.kubeapi import MERGE, KubeApi
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 METRICS: list[dict[str, Any]] = [

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.kubeapi import KubeApi
-from support.recorded import Case, ask, cases, each
+from support.api.kubeapi import KubeApi
+from support.api.recorded import Case, ask, cases, each
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.kubeapi import KubeApi
-from support.recorded import Case, ask, each
+from support.api.kubeapi import KubeApi
+from support.api.recorded import Case, ask, each
 
 
 @each("definitions")

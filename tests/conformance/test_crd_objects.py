@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.kubeapi import KubeApi, eventually
-from support.recorded import Case, ask, cases, each, read
+from support.api.kubeapi import KubeApi, eventually
+from support.api.recorded import Case, ask, cases, each, read
 
 GROUP = "things.example.org"
 NAME = f"things.{GROUP}"

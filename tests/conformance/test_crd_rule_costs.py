@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import Answer, KubeApi, eventually
-from support.recorded import read
+from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.recorded import read
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CASES = read("rule_costs")

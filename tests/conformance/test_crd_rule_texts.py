@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.kubeapi import KubeApi
-from support.recorded import read
+from support.api.kubeapi import KubeApi
+from support.api.recorded import read
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TEXT = {"type": "string"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import Answer, KubeApi
-from support.kubeobjects import config_map, names, refusal
+from support.api.kubeapi import Answer, KubeApi
+from support.api.kubeobjects import config_map, names, refusal
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "

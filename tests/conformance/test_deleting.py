@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import KubeApi
-from support.kubeobjects import config_map, names, refusal
+from support.api.kubeapi import KubeApi
+from support.api.kubeobjects import config_map, names, refusal
 
 FINALIZER = {"finalizers": ["example.org/f"]}
 POLICIES = 'supported values: "Foreground", "Background", "Orphan", "nil"'

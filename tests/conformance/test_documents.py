@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import KubeApi, eventually
+from support.api.kubeapi import KubeApi, eventually
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2 = {"Accept": AGGREGATED}

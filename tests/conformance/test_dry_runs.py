@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import APPLY, JSON_PATCH, MERGE, STRATEGIC, Answer, KubeApi
-from support.kubeobjects import config_map, names, refusal
+from support.api.kubeapi import APPLY, JSON_PATCH, MERGE, STRATEGIC, Answer, KubeApi
+from support.api.kubeobjects import config_map, names, refusal
 
 DRY = 'dryRun: Unsupported value: ["Foo"]: supported values: "All"'
 VALIDATION = 'fieldValidation: Unsupported value: "Foo": supported values: "", "Ignore", "Strict", "Warn"'

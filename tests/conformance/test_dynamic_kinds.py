@@ -16,7 +16,7 @@ from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from support.followers import FollowerReconciler, definition_body, follower_body
+from support.capi.followers import FollowerReconciler, definition_body, follower_body
 
 GROUP = "infrastructure.conf.example.org"
 DEFINITION = f"servers.{GROUP}"

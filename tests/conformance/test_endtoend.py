@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from support.endtoend import Outcome, all_specs, listed_for, program, read_listed, run_specs
-from support.gobuild import CannotBuild
-from support.kubeapi import KubeApi
+from support.api.kubeapi import KubeApi
+from support.programs.endtoend import Outcome, all_specs, listed_for, program, read_listed, run_specs
+from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
 
 LISTED = read_listed(Path(__file__).parent / "endtoend.yaml")

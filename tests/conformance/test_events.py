@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import KubeApi
-from support.kubeobjects import names, refusal
+from support.api.kubeapi import KubeApi
+from support.api.kubeobjects import names, refusal
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ironbell.apiserver.flowcontrol import suggested
-from support.kubeapi import TIMEOUT_S, Answer, KubeApi, eventually
-from support.kubeobjects import config_map
-from support.recorded import Case, ask, each
-from support.webhookserver import WebhookServer, allow, webhook_server
+from support.api.kubeapi import TIMEOUT_S, Answer, KubeApi, eventually
+from support.api.kubeobjects import config_map
+from support.api.recorded import Case, ask, each
+from support.api.webhookserver import WebhookServer, allow, webhook_server
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 API_VERSION = f"{GROUP}/v1"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import KubeApi, eventually
-from support.kubeobjects import config_map, secret
+from support.api.kubeapi import KubeApi, eventually
+from support.api.kubeobjects import config_map, secret
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import KubeApi
-from support.kubeobjects import names, refusal, secret, thing
+from support.api.kubeapi import KubeApi
+from support.api.kubeobjects import names, refusal, secret, thing
 
 PARSE = 'strconv.ParseUint: parsing "{0}": invalid syntax'
 MATCH = "resourceVersionMatch"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.admissionpolicies import Bind, binding_policies, denied
-from support.kubeapi import KubeApi, eventually
-from support.kubeobjects import config_map, refusal, thing
+from support.api.admissionpolicies import Bind, binding_policies, denied
+from support.api.kubeapi import KubeApi, eventually
+from support.api.kubeobjects import config_map, refusal, thing
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 POLICIES = f"/apis/{API_VERSION}/mutatingadmissionpolicies"

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.kubeapi import KubeApi, eventually
-from support.kubeobjects import config_map, refusal
+from support.api.kubeapi import KubeApi, eventually
+from support.api.kubeobjects import config_map, refusal
 
 ALL = "/api/v1/namespaces"
 REMOVED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.kubeapi import KubeApi
+from support.api.kubeapi import KubeApi
 
 
 def config_map(name: str = "one", **data: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import STRATEGIC, KubeApi
-from support.kubeobjects import config_map, managers, owned, refusal
+from support.api.kubeapi import STRATEGIC, KubeApi
+from support.api.kubeobjects import config_map, managers, owned, refusal
 
 
 @pytest.fixture

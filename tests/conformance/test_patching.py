@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import JSON, JSON_PATCH, MERGE, STRATEGIC, KubeApi
-from support.kubeobjects import config_map, refusal
+from support.api.kubeapi import JSON, JSON_PATCH, MERGE, STRATEGIC, KubeApi
+from support.api.kubeobjects import config_map, refusal
 
 REJECTED = "the server rejected our request due to an error in our request"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import JSON, KubeApi
-from support.kubeobjects import config_map, refusal, secret, thing
+from support.api.kubeapi import JSON, KubeApi
+from support.api.kubeobjects import config_map, refusal, secret, thing
 
 NO_RESOURCE = (404, "NotFound", "the server could not find the requested resource")
 NO_METHOD = (405, "MethodNotAllowed", "the server does not allow this method on the requested resource")

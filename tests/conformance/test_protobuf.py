@@ -11,9 +11,9 @@ import pytest
 
 from ironbell.apiserver.http.protobuf.codec import to_json, wire_fields
 from ironbell.apiserver.http.protobuf.writer import from_json
-from support.kubeapi import Answer, KubeApi, eventually
-from support.kubeobjects import config_map, thing
-from support.recorded import cases
+from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeobjects import config_map, thing
+from support.api.recorded import cases
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPT = {"Accept": PROTOBUF}

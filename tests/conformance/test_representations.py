@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.kubeapi import KubeApi
-from support.kubeobjects import config_map, refusal, thing
+from support.api.kubeapi import KubeApi
+from support.api.kubeobjects import config_map, refusal, thing
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 ONE = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.kubeapi import KubeApi
-from support.kubeobjects import config_map, refusal, secret, thing
+from support.api.kubeapi import KubeApi
+from support.api.kubeobjects import config_map, refusal, secret, thing
 
 LARGE, TOO_LARGE = 1_560_000, 1_580_000
 """Below and above etcd's 1.5 MiB."""

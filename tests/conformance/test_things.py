@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import STRATEGIC, KubeApi
-from support.kubeobjects import managers, owned, refusal, thing
+from support.api.kubeapi import STRATEGIC, KubeApi
+from support.api.kubeobjects import managers, owned, refusal, thing
 
 COUNT = '.spec.parts[name="a"].count'
 

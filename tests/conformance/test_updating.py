@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import STRATEGIC, KubeApi, eventually
-from support.kubeobjects import config_map, refusal, thing
+from support.api.kubeapi import STRATEGIC, KubeApi, eventually
+from support.api.kubeobjects import config_map, refusal, thing
 
 MODIFIED = (
     'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply your changes to the '

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import KubeApi
-from support.kubeobjects import refusal, secret
+from support.api.kubeapi import KubeApi
+from support.api.kubeobjects import refusal, secret
 
 END = {"k8s.io/initial-events-end": "true"}
 UNPARSED = 'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax'

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.kubeapi import Answer, KubeApi, eventually
-from support.webhookserver import WebhookServer, allow, deny, patch, slowly, webhook_server
+from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.webhookserver import WebhookServer, allow, deny, patch, slowly, webhook_server
 
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = {

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.kubeapi import Answer, KubeApi, eventually
-from support.webhookserver import WebhookServer, webhook_server
+from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.webhookserver import WebhookServer, webhook_server
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Convert = Callable[[dict[str, Any], str], dict[str, Any]]

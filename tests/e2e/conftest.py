@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from support.kubeadmcluster import RELEASE, node_artefacts
-from support.sharedplant import SharedPlant, shared_plant
+from support.kubeadm.kubeadmcluster import RELEASE, node_artefacts
+from support.kubeadm.sharedplant import SharedPlant, shared_plant
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

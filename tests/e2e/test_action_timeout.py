@@ -11,9 +11,9 @@ import yaml
 
 from ironbell.demo.run import NODE
 from ironbell.lab.state import read_state
-from support.captinstallation import MACHINE, capt_machine, documents
-from support.installation import Artefacts, Installation, installation
-from support.network import within
+from support.network.network import within
+from support.servers.captinstallation import MACHINE, capt_machine, documents
+from support.servers.installation import Artefacts, Installation, installation
 
 pytestmark = [pytest.mark.root]
 

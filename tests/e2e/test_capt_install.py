@@ -14,9 +14,9 @@ import pytest
 from ironbell.demo.disks import holds, is_blank
 from ironbell.demo.run import NODE
 from ironbell.lab.state import read_state
-from support.captinstallation import MACHINE, CaptMachine, capt_machine, documents
-from support.installation import Artefacts, Installation, installation, kill
-from support.site import BOOT, CORE, WORKFLOWS
+from support.servers.captinstallation import MACHINE, CaptMachine, capt_machine, documents
+from support.servers.installation import Artefacts, Installation, installation, kill
+from support.site.site import BOOT, CORE, WORKFLOWS
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 

@@ -17,10 +17,10 @@ import pytest
 
 from ironbell.codec import goyaml
 from ironbell.demo import clustermanifests
-from support.kubeadmcluster import RELEASE, KubeadmSite
-from support.sharedplant import SPARE_ADDRESS, TEMPLATE, SharedPlant, in_namespace
+from support.kubeadm.kubeadmcluster import RELEASE, KubeadmSite
+from support.kubeadm.sharedplant import SPARE_ADDRESS, TEMPLATE, SharedPlant, in_namespace
+from support.programs.upstream import published
 from support.skips import needs_root
-from support.upstream import published
 
 pytestmark = [
     pytest.mark.root,

@@ -14,10 +14,10 @@ import pytest
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.demo.run import NODE
 from ironbell.lab.state import read_state
-from support.clusterinstallation import cluster_installation
-from support.components import OnCluster
-from support.installation import Artefacts, Installation, installation, kill
-from support.site import BOOT, CORE, WORKFLOWS
+from support.servers.clusterinstallation import cluster_installation
+from support.servers.installation import Artefacts, Installation, installation, kill
+from support.site.components import OnCluster
+from support.site.site import BOOT, CORE, WORKFLOWS
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 

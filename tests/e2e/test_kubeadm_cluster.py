@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ironbell.demo.disks import holds, is_blank
-from support.kubeadmcluster import (
+from support.kubeadm.kubeadmcluster import (
     CLUSTER,
     RELEASE,
     SUBNET,

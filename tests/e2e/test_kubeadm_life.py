@@ -22,7 +22,7 @@ import yaml
 
 from ironbell.demo.disks import holds, is_blank
 from ironbell.lab.state import read_state
-from support.kubeadmcluster import (
+from support.kubeadm.kubeadmcluster import (
     CLUSTER,
     RELEASE,
     RELEASE_BEFORE,

@@ -16,8 +16,8 @@ from ironbell.demo.artefacts import cache_folder
 from ironbell.demo.run import NODE
 from ironbell.image import archive
 from ironbell.image.debian import chosen_sources
-from support.captinstallation import MACHINE, CaptMachine, capt_machine, documents
-from support.installation import Artefacts, Installation, installation
+from support.servers.captinstallation import MACHINE, CaptMachine, capt_machine, documents
+from support.servers.installation import Artefacts, Installation, installation
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 

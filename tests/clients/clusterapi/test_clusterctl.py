@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.capisite import cluster_documents
-from support.gobuild import CannotBuild
-from support.mixtures import CONTROL_PLANES, CORE, Site, conditions, mixture
-from support.programs import CLUSTERCTL, build_program, cluster_api_sources
+from support.capi.capisite import cluster_documents
+from support.capi.mixtures import CONTROL_PLANES, CORE, Site, conditions, mixture
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import CLUSTERCTL, build_program, cluster_api_sources
 from support.skips import missing_program
 
 WITHIN_S = 60

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from support.clusterapi import Manager, managers
-from support.embeddedcluster import EmbeddedCluster
-from support.gobuild import CannotBuild
-from support.kubeapi import APPLY, KubeApi, connect, eventually
-from support.programs import CLUSTERCTL, build_program
-from support.realcluster import RealCluster
+from support.api.kubeapi import APPLY, KubeApi, connect, eventually
+from support.api.realcluster import RealCluster
+from support.capi.clusterapi import Manager, managers
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import CLUSTERCTL, build_program
+from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
 
 OBJECTS = Path(__file__).parent / "objects.yaml"

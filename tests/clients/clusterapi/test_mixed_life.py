@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from support.capiclass import class_cluster, class_documents
-from support.capisite import cluster_documents
-from support.gobuild import CannotBuild
-from support.mixtures import CONTROL_PLANES, CORE, INFRASTRUCTURE, Site, is_control_plane, mixture
+from support.capi.capiclass import class_cluster, class_documents
+from support.capi.capisite import cluster_documents
+from support.capi.mixtures import CONTROL_PLANES, CORE, INFRASTRUCTURE, Site, is_control_plane, mixture
+from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
 
 pytestmark = pytest.mark.soak

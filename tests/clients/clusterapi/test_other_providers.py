@@ -15,11 +15,11 @@ import yaml
 from ironbell.base.clock import SystemClock
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from support.clusterapi import managers
-from support.embeddedcluster import EmbeddedCluster
-from support.gobuild import CannotBuild
-from support.kubeapi import APPLY, KubeApi, connect
-from support.programs import build_program
+from support.api.kubeapi import APPLY, KubeApi, connect
+from support.capi.clusterapi import managers
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import build_program
+from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
 from support.strangers.family import IRON, STEEL, Family
 from support.strangers.grounds import ServedGround

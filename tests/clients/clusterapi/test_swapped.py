@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.capisite import cluster_documents
-from support.gobuild import CannotBuild
-from support.mixtures import Site, mixture
+from support.capi.capisite import cluster_documents
+from support.capi.mixtures import Site, mixture
+from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
 
 MIXTURES = ["".join(letters) for letters in product("UO", repeat=3)]

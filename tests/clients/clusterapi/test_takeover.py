@@ -15,14 +15,12 @@ from typing import Any
 
 import pytest
 
-from support.capiclass import class_cluster, class_documents
-from support.capisite import cluster_documents
-from support.clusterapisite import KUBEADM, cluster_api
-from support.components import OnCluster
-from support.embeddedcluster import EmbeddedCluster
-from support.gobuild import CannotBuild
-from support.kubeapi import connect
-from support.mixtures import (
+from support.api.kubeapi import connect
+from support.api.realcluster import RealCluster
+from support.capi.capiclass import class_cluster, class_documents
+from support.capi.capisite import cluster_documents
+from support.capi.clusterapisite import KUBEADM, cluster_api
+from support.capi.mixtures import (
     BOOTSTRAP,
     COMPONENTS,
     CONTROL_PLANE,
@@ -39,7 +37,9 @@ from support.mixtures import (
     simulation,
     upstream,
 )
-from support.realcluster import RealCluster
+from support.programs.gobuild import CannotBuild
+from support.site.components import OnCluster
+from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
 
 pytestmark = pytest.mark.soak

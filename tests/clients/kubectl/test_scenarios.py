@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.gobuild import CannotBuild
-from support.programs import build_program
-from support.realcluster import RealCluster
+from support.api.realcluster import RealCluster
+from support.api.transcripts import Said, Scenario, expected, play, read_scenario
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import build_program
+from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
-from support.transcripts import Said, Scenario, expected, play, read_scenario
 
 SCENARIOS = [read_scenario(path) for path in sorted((Path(__file__).parent / "scenarios").glob("*.txt"))]
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect, eventually
 
 HERE = Path(__file__).parent
 RUN_TIMEOUT_S = 90

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
+from support.site.embeddedcluster import EmbeddedCluster
 
 from .test_python_clients import RUN_TIMEOUT_S, start
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ironbell.apiserver.schema.rules import compile_rules
 from ironbell.codec.cel import compile_rule
-from support.upstream import definitions, systems
+from support.programs.upstream import definitions, systems
 
 from .conftest import Answer, Oracle
 

@@ -18,7 +18,7 @@ from ironbell.api.tinkerbell.metadata import HardwareMetadata
 from ironbell.codec import goyaml
 from ironbell.codec.hostnetwork import BONDS, networkd
 from ironbell.services.metadata import nocloud
-from support.cloudinitrenderers import NoCloudInit, cloud_init_folders, render
+from support.kubeadm.cloudinitrenderers import NoCloudInit, cloud_init_folders, render
 from support.skips import missing_program
 
 A, B, C = "02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c"

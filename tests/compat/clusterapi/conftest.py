@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from support.conversionoracle import Answer, Oracle, Question
-from support.gobuild import CannotBuild
-from support.programs import build_program
+from support.capi.conversionoracle import Answer, Oracle, Question
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import build_program
 from support.skips import missing_program
 
 

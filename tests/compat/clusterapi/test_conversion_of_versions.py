@@ -18,9 +18,9 @@ from ironbell.api.conversion.convert import convert
 from ironbell.api.conversion.kinds import VERSIONS
 from ironbell.api.crd.document import crd_document
 from ironbell.codec import goyaml
-from support.conversionoracle import Answer, Oracle, Question
-from support.schemaobjects import random_object
-from support.upstream import manifests
+from support.api.schemaobjects import random_object
+from support.capi.conversionoracle import Answer, Oracle, Question
+from support.programs.upstream import manifests
 
 CASES = [(known, version) for known in VERSIONS for version in known.rules]
 IDS = [f"{known.kind.kind}-{version}" for known, version in CASES]

@@ -16,7 +16,7 @@ from ironbell.controllers.kubeadm.config.rendering.files import plain_file
 from ironbell.controllers.kubeadm.config.rendering.kubeadm import ClusterFacts
 from ironbell.controllers.kubeadm.config.rendering.render import Inputs, bootstrap_data
 from ironbell.controllers.kubeadm.config.rendering.userdata import Role
-from support.bootstrapspecs import CERTIFICATES, request
+from support.kubeadm.bootstrapspecs import CERTIFICATES, request
 
 CASES = 250
 PAIRS = {

@@ -13,7 +13,7 @@ from ironbell.codec import goyaml
 from ironbell.codec.gotemplate import render
 from ironbell.contract.servers.template_data import template_data
 from ironbell.contract.servers.workflow_document import WorkflowDocument, parse_document
-from support.upstream import both, manifest
+from support.programs.upstream import both, manifest
 
 _HARDWARE: dict[str, Any] = {
     "spec": {

@@ -23,8 +23,8 @@ from ironbell.controllers.capi.admission.classes import clusterclass as class_al
 from ironbell.controllers.capi.admission.classes.informed import class_admission
 from ironbell.controllers.capi.admission.informed_cluster import cluster_admission
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
-from support.classchanges import CLASS_CHANGES, CLUSTER_CHANGES, changed, sound_class, sound_cluster
-from support.topologies import NAMESPACE, PLANE
+from support.capi.classchanges import CLASS_CHANGES, CLUSTER_CHANGES, changed, sound_class, sound_cluster
+from support.capi.topologies import NAMESPACE, PLANE
 
 FEW, MANY = 400, pytest.param(10000, marks=pytest.mark.soak)
 SCHEMAS = VariableSchemas()

@@ -18,8 +18,8 @@ from ironbell.controllers.capi.topology.desired.model import (
     WorkerTemplates,
 )
 from ironbell.controllers.capi.topology.patches.engine import Context, with_patches
-from support.classpatches import request
-from support.topologies import (
+from support.capi.classpatches import request
+from support.capi.topologies import (
     CONFIG,
     CONFIG_TEMPLATE,
     DEV_CLUSTER,

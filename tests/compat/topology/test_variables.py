@@ -10,7 +10,7 @@ import pytest
 
 from ironbell.controllers.capi.admission.topology.against_class import variable_problems, with_variables
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
-from support.variableschemas import schema, value
+from support.capi.variableschemas import schema, value
 
 FEW, MANY = 700, pytest.param(20000, marks=pytest.mark.soak)
 SCHEMAS = VariableSchemas()

@@ -23,7 +23,7 @@ from prometheus_client import REGISTRY
 from ironbell.agent.rpc import CallError, Client
 from ironbell.agent.settings import Settings
 from ironbell.codec.proto import log_pb2, workflow_pb2
-from support.floods import (
+from support.network.floods import (
     DATA,
     END_HEADERS,
     END_STREAM,

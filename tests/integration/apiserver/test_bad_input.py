@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.badinput import GROUP, PLURAL, VERSION, BadInput, definition
-from support.embeddedcluster import EmbeddedCluster
-from support.kubeapi import connect
-from support.openapiinput import Operation, operations
+from support.api.badinput import GROUP, PLURAL, VERSION, BadInput, definition
+from support.api.kubeapi import connect
+from support.api.openapiinput import Operation, operations
+from support.site.embeddedcluster import EmbeddedCluster
 
 CONNECTIONS = 8
 GROWTH_MIB = 400

@@ -21,7 +21,7 @@ from ironbell.apiserver.store.log import StorageError
 from ironbell.apiserver.store.retention import Retention
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
-from support.old_database import make_schema_1, stored
+from support.api.old_database import make_schema_1, stored
 
 SECRETS = SECRET.collection
 WORD = b"correct-horse-battery-staple"

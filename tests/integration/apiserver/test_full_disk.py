@@ -28,8 +28,8 @@ from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import StorageError
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
-from support.cluster import Cluster
-from support.disks import ext4_disk, fill, mounted
+from support.api.cluster import Cluster
+from support.api.disks import ext4_disk, fill, mounted
 from support.skips import needs_root
 
 pytestmark = [pytest.mark.root, needs_root]

@@ -23,7 +23,7 @@ from ironbell.apiserver.store.log import StorageError
 from ironbell.apiserver.store.schema import SCHEMA_VERSION
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
-from support.old_database import make_schema_1, stored
+from support.api.old_database import make_schema_1, stored
 
 WORD = b"correct-horse-battery-staple"
 DATA = {"password": base64.b64encode(WORD).decode()}

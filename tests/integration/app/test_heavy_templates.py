@@ -21,7 +21,7 @@ from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from support.embeddedcluster import EmbeddedCluster
+from support.site.embeddedcluster import EmbeddedCluster
 
 ATTACKS = {
     "derive": "{{ range 100000 }}{{ $x := derivePassword 1 `long` `p` `u` `s` }}{{ end }}",

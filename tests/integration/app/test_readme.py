@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.ports import free_port
-from support.readme import ROOT, blocks
+from support.site.readme import ROOT, blocks
 
 READY_S = 60.0
 STOP_S = 20.0

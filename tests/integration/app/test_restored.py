@@ -22,7 +22,7 @@ from ironbell.contract.servers.restored import RESTORED
 from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from support.embeddedcluster import EmbeddedCluster
+from support.site.embeddedcluster import EmbeddedCluster
 
 POOL = {"apiGroup": IN_CLUSTER_IP_POOL.group, "kind": IN_CLUSTER_IP_POOL.kind, "name": "rack"}
 

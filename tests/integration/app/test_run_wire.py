@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from support.nowhere import KUBECONFIG
 from support.ports import free_ports
-from support.site import is_alive, poll
+from support.site.nowhere import KUBECONFIG
+from support.site.site import is_alive, poll
 
 WITHIN_S = 60.0
 

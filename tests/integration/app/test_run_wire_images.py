@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from ironbell.contract.servers.node_images import INDEX, NodeImages, file_name
-from support.nowhere import KUBECONFIG
+from support.site.nowhere import KUBECONFIG
 
 pytestmark = pytest.mark.root
 

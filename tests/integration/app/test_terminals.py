@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.terminal import OnTerminal
+from support.site.terminal import OnTerminal
 
 TITLE, CLIPBOARD, CLEAR, COLOUR = b"\x1b]0;pwned\x07", b"\x1b]52;c;cm0gLXJmIH4=\x07", b"\x1b[2J\x1b[H", b"\x1b[31m"
 HOSTILE = TITLE + CLIPBOARD + CLEAR + b"\r" + "\x9b2J\u202e".encode() + COLOUR + b"red"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect, eventually
 from support.ports import free_port
 
 ROOT = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.ports import free_port
-from support.terminal import OnTerminal
+from support.site.terminal import OnTerminal
 
 Start = Callable[..., OnTerminal]
 

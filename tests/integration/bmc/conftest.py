@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from support.redfish import service
+from support.network.redfish import service
 
 __all__ = ["service"]

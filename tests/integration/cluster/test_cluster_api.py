@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from ironbell.contract.plurals import plural_of
-from support.capisite import JOIN, cluster_documents
-from support.clusterapisite import KUBEADM, cluster_api, simulation
-from support.components import OnCluster
-from support.kubeapi import Answer, eventually
-from support.topologies import small_class, small_cluster
+from support.api.kubeapi import Answer, eventually
+from support.capi.capisite import JOIN, cluster_documents
+from support.capi.clusterapisite import KUBEADM, cluster_api, simulation
+from support.capi.topologies import small_class, small_cluster
+from support.site.components import OnCluster
 
 CORE, BOOTSTRAP, CONTROL_PLANE = (f"{prefix}cluster.x-k8s.io" for prefix in ("", "bootstrap.", "controlplane."))
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"

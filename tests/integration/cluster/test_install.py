@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from ironbell.app.install.apply import REMINDED_AT
-from support.components import IRONBELL, NAMESPACE, OnCluster, ironbell
-from support.kubeapi import KubeApi, eventually
+from support.api.kubeapi import KubeApi, eventually
+from support.site.components import IRONBELL, NAMESPACE, OnCluster, ironbell
 
 HARDWARE = "/apis/tinkerbell.org/v1alpha1/namespaces/default/hardware"
 WORKFLOWS = "/apis/tinkerbell.org/v1alpha1/namespaces/default/workflows"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.components import NAMESPACE, OnCluster, ironbell
-from support.embeddedcluster import EmbeddedCluster
-from support.kubeapi import connect, eventually
+from support.api.kubeapi import connect, eventually
+from support.site.components import NAMESPACE, OnCluster, ironbell
+from support.site.embeddedcluster import EmbeddedCluster
 
 CONDITIONS = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 HARDWARE = "/apis/tinkerbell.org/v1alpha1/namespaces/default/hardware"

@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.components import FAST_LEASE, OnCluster, Process
-from support.faultlab import IMAGE_MIB, OURS, Image, make_image, make_osie
-from support.forward import forwarded
-from support.kubeapi import eventually
-from support.netmachine import NetMachine, net_machine, template, workflow
-from support.network import Lan
-from support.redfish import Service
-from support.redfish import service as service  # noqa: PLC0414 - a fixture
-from support.site import Seen, seen
+from support.api.kubeapi import eventually
+from support.lab.faultlab import IMAGE_MIB, OURS, Image, make_image, make_osie
+from support.network.forward import forwarded
+from support.network.netmachine import NetMachine, net_machine, template, workflow
+from support.network.network import Lan
+from support.network.redfish import Service
+from support.network.redfish import service as service  # noqa: PLC0414 - a fixture
+from support.site.components import FAST_LEASE, OnCluster, Process
+from support.site.site import Seen, seen
 
 pytestmark = pytest.mark.root
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from support.clusterapisite import KUBEADM, cluster_api, simulation
-from support.components import OnCluster
-from support.embeddedcluster import EmbeddedCluster
-from support.gobuild import CannotBuild
-from support.pivotsites import COMMAND_S, NAMESPACE, Management, classed_cluster, killed, pivot
-from support.programs import CLUSTERCTL, build_program
+from support.capi.clusterapisite import KUBEADM, cluster_api, simulation
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import CLUSTERCTL, build_program
+from support.site.components import OnCluster
+from support.site.embeddedcluster import EmbeddedCluster
+from support.site.pivotsites import COMMAND_S, NAMESPACE, Management, classed_cluster, killed, pivot
 from support.skips import missing_program
 
 pytestmark = pytest.mark.soak

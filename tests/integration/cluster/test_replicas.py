@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.components import FAST_LEASE, NAMESPACE, OnCluster, Process
-from support.kubeapi import eventually
+from support.api.kubeapi import eventually
+from support.site.components import FAST_LEASE, NAMESPACE, OnCluster, Process
 
 LEASE_S = 4.0
 TEMPLATES = "/apis/tinkerbell.org/v1alpha1/namespaces/default/templates"

@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pytest
 
-from support.components import NAMESPACE, OnCluster, Process, ironbell
-from support.kubeapi import Answer, eventually
+from support.api.kubeapi import Answer, eventually
 from support.ports import free_port
+from support.site.components import NAMESPACE, OnCluster, Process, ironbell
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ironbell-validate"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/ironbell-webhook-tls"

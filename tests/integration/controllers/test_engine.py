@@ -42,7 +42,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.testing import running, until
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from support.components import OnCluster
+from support.site.components import OnCluster
 
 BMC_ACCESS = Identity("bmc-access", ("system:authenticated",))
 READER = Identity("reader", ("system:authenticated",))

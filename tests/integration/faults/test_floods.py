@@ -27,11 +27,11 @@ from ironbell.agent.rpc import CallError, Client
 from ironbell.agent.settings import Settings
 from ironbell.codec.dhcp import MessageType
 from ironbell.codec.proto import workflow_pb2
-from support import firmware
-from support.faultlab import HTTP, OURS, FaultLab, fault_lab
-from support.netmachine import NetMachine, action, template, workflow
-from support.network import entered, within
-from support.site import BOOT, CORE, WORKFLOWS, Seen, is_alive, seen
+from support.lab.faultlab import HTTP, OURS, FaultLab, fault_lab
+from support.network import firmware
+from support.network.netmachine import NetMachine, action, template, workflow
+from support.network.network import entered, within
+from support.site.site import BOOT, CORE, WORKFLOWS, Seen, is_alive, seen
 
 T = TypeVar("T")
 
@@ -248,7 +248,7 @@ class Installation:
 def flooding(lab: FaultLab, kind: str) -> Iterator[None]:
     """Strangers in a process of their own, which leaves the processor to the site, as other hosts do."""
     inside = ("nice", "-n", "10", "ip", "netns", "exec", lab.lan.name("strangers"))
-    command = [*inside, sys.executable, "-m", "support.floods", kind, OURS, str(GRPC), *STRANGERS]
+    command = [*inside, sys.executable, "-m", "support.network.floods", kind, OURS, str(GRPC), *STRANGERS]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=Path(__file__).parents[2])
     try:
         yield

@@ -23,7 +23,7 @@ from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
 from ironbell.kube.transport.connection import from_kubeconfig, over_socket
 from ironbell.kube.transport.http import HttpApi
-from support.followers import GROUP, FollowerReconciler, definition_body, follower_body
+from support.capi.followers import GROUP, FollowerReconciler, definition_body, follower_body
 
 SERVERS = {version: dynamic_kind(GROUP, version, "Server", "servers") for version in ("v1beta1", "v1beta2")}
 SERVER = SERVERS["v1beta1"]

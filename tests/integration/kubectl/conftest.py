@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from support.cluster import Cluster
-from support.kubectl import Kubectl
-from support.widgets import WIDGETS
+from support.api.cluster import Cluster
+from support.api.widgets import WIDGETS
+from support.programs.kubectl import Kubectl
 
 
 @pytest.fixture

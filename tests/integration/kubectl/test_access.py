@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
-from support.cluster import Cluster
-from support.kubectl import Kubectl
+from support.api.cluster import Cluster
+from support.programs.kubectl import Kubectl
 
 
 async def as_user(cluster: Cluster, kubectl: Kubectl, tmp_path: Path, token: str) -> Kubectl:

@@ -7,8 +7,8 @@ import re
 import shlex
 from pathlib import Path
 
-from support.embeddedcluster import EmbeddedCluster
-from support.kubectl import Kubectl
+from support.programs.kubectl import Kubectl
+from support.site.embeddedcluster import EmbeddedCluster
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "access.md"
 TOKEN = "kubeadm join --token abcdef.0123456789abcdef"

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from ironbell.codec import goyaml
-from support.cluster import Cluster
-from support.widgets import WIDGETS, widget
+from support.api.cluster import Cluster
+from support.api.widgets import WIDGETS, widget
 
 WIDGET_PATH = "/apis/test.ironbell.dev/v1/namespaces/default/widgets"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -7,10 +7,10 @@ import asyncio
 import msgspec
 
 from ironbell.codec import goyaml
-from support.cluster import Cluster
-from support.kubectl import Kubectl, end, line
-from support.upstream import definitions
-from support.widgets import WIDGETS, widget
+from support.api.cluster import Cluster
+from support.api.widgets import WIDGETS, widget
+from support.programs.kubectl import Kubectl, end, line
+from support.programs.upstream import definitions
 
 HARDWARE = """
 apiVersion: tinkerbell.org/v1alpha1

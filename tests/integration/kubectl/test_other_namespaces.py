@@ -17,10 +17,10 @@ from uuid import uuid4
 import pytest
 
 from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_kubeconfig
-from support.components import ironbell
-from support.embeddedcluster import EmbeddedCluster
-from support.kubectl import Kubectl
-from support.redfish import Service, redfish_service
+from support.network.redfish import Service, redfish_service
+from support.programs.kubectl import Kubectl
+from support.site.components import ironbell
+from support.site.embeddedcluster import EmbeddedCluster
 
 PATIENCE_S = 30
 MACHINES = "machines.bmc.tinkerbell.org"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ironbell.codec import goyaml
-from support.kubectl import Kubectl, end, line
-from support.widgets import widget
+from support.api.widgets import widget
+from support.programs.kubectl import Kubectl, end, line
 
 
 async def test_get_prints_the_declared_columns(widgets: Kubectl) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect, eventually
+from support.site.embeddedcluster import EmbeddedCluster
 
 CONNECTIONS = 200
 QUIET_REQUESTS = 40
@@ -92,7 +92,7 @@ def noisy(request: pytest.FixtureRequest, admin: KubeApi, tmp_path: Path) -> Ite
     authority.write_bytes(Path(admin.pool.connection_pool_kw["ca_certs"]).read_bytes())
     url = f"{admin.server}/api/v1/namespaces/kube-public/configmaps"
     token = f"token-of-{request.param}"
-    command = [sys.executable, "-m", "support.noisyclient", url, str(authority), token, str(CONNECTIONS)]
+    command = [sys.executable, "-m", "support.api.noisyclient", url, str(authority), token, str(CONNECTIONS)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "src")])}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None

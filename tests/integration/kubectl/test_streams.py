@@ -20,9 +20,9 @@ from ironbell.apiserver.subresources import ConnectRequest, ConnectResponse
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec import goyaml
-from support.cluster import Cluster
-from support.kubectl import Kubectl
-from support.widgets import WIDGETS, widget
+from support.api.cluster import Cluster
+from support.api.widgets import WIDGETS, widget
+from support.programs.kubectl import Kubectl
 
 LOG = "/apis/test.ironbell.dev/v1/namespaces/default/widgets/one/log"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.kubeapi import KubeApi, connect, eventually
-from support.webhookserver import WebhookServer, deny, webhook_server
+from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.webhookserver import WebhookServer, deny, webhook_server
+from support.site.embeddedcluster import EmbeddedCluster
 
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from ironbell.codec import goyaml
-from support.kubectl import Kubectl
-from support.widgets import widget
+from support.api.widgets import widget
+from support.programs.kubectl import Kubectl
 
 
 async def field(kubectl: Kubectl, what: str, path: str) -> str:

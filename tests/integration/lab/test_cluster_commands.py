@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from ironbell.base.errors import IronbellError
 from ironbell.cli.main import cli
 from ironbell.codec.goyaml import load
-from support.embeddedcluster import EmbeddedCluster
+from support.site.embeddedcluster import EmbeddedCluster
 
 WITHIN_S = 60.0
 NOT_YET = "has no kind"

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.kubeapi import eventually
+from support.api.kubeapi import eventually
+from support.fleet.servedimages import served_image
 from support.ports import free_ports
-from support.readme import ROOT, blocks
-from support.servedimages import served_image
+from support.site.embeddedcluster import EmbeddedCluster
+from support.site.readme import ROOT, blocks
 
 PAGE = ROOT / "docs" / "guide" / "first-cluster.md"
 RELEASE, OLDER = "v1.36.3", "v1.35.4"

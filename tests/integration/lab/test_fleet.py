@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.fleetclusters import VERSION, cluster
-from support.kubeapi import eventually
-from support.kubectl import NoKubectl, find_kubectl
+from support.api.kubeapi import eventually
+from support.fleet.fleetclusters import VERSION, cluster
 from support.ports import free_ports
+from support.programs.kubectl import NoKubectl, find_kubectl
+from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
 
 SERVERS = 4

@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from support.embeddedcluster import EmbeddedCluster
-from support.fleetclusters import cluster
-from support.kubeapi import eventually
-from support.kubectl import NoKubectl, find_kubectl
+from support.api.kubeapi import eventually
+from support.fleet.fleetclusters import cluster
+from support.programs.kubectl import NoKubectl, find_kubectl
+from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
 
 WITHIN_S = 120.0

@@ -12,11 +12,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.gobuild import CannotBuild
-from support.kubeapi import eventually
-from support.pivotsites import COMMAND_S, CORE, NAMESPACE, UP_S, Management, classed_cluster, killed, killed_at, pivot
-from support.programs import CLUSTERCTL, build_program
+from support.api.kubeapi import eventually
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import CLUSTERCTL, build_program
+from support.site.embeddedcluster import EmbeddedCluster
+from support.site.pivotsites import (
+    COMMAND_S,
+    CORE,
+    NAMESPACE,
+    UP_S,
+    Management,
+    classed_cluster,
+    killed,
+    killed_at,
+    pivot,
+)
 from support.skips import missing_program
 
 COPYING, REMOVING = 8, 30

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.kubeapi import eventually
+from support.api.kubeapi import eventually
 from support.ports import free_ports
+from support.site.embeddedcluster import EmbeddedCluster
+from support.site.upgradechurn import Churn
+from support.site.upgraderecord import CLUSTERS, HARDWARE, MACHINES, WORKFLOWS, Recorder
 from support.skips import missing_program
-from support.upgradechurn import Churn
-from support.upgraderecord import CLUSTERS, HARDWARE, MACHINES, WORKFLOWS, Recorder
 
 pytestmark = pytest.mark.soak
 

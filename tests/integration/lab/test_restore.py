@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.kubeapi import eventually
-from support.pivotsites import COMMAND_S, CORE, INFRASTRUCTURE, NAMESPACE, UP_S, Management
+from support.api.kubeapi import eventually
+from support.site.embeddedcluster import EmbeddedCluster
+from support.site.pivotsites import COMMAND_S, CORE, INFRASTRUCTURE, NAMESPACE, UP_S, Management
 
 LABEL = "node.cluster.x-k8s.io/restored"
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from support.embeddedcluster import EmbeddedCluster
-from support.kubectl import Kubectl
-from support.topologies import documents
-from support.upstream import manifest
+from support.capi.topologies import documents
+from support.programs.kubectl import Kubectl
+from support.programs.upstream import manifest
+from support.site.embeddedcluster import EmbeddedCluster
 
 WITHIN_S = 120.0
 OLD, NEW = "v1.34.2", "v1.35.1"

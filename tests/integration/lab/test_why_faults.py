@@ -24,10 +24,10 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.cli.main import cli
 from ironbell.cli.session import connected
 from ironbell.operations.discovered import Discovered
-from support.embeddedcluster import EmbeddedCluster
-from support.fleetclusters import cluster
-from support.kubeapi import eventually
+from support.api.kubeapi import eventually
+from support.fleet.fleetclusters import cluster
 from support.ports import free_ports
+from support.site.embeddedcluster import EmbeddedCluster
 
 SERVERS = 10
 PORT = 16443

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.clusterlife import Place
-from support.clusterlifesites import LiveSite, embedded, real, strict
-from support.kubectl import NoKubectl, find_kubectl
+from support.capi.clusterlife import Place
+from support.capi.clusterlifesites import LiveSite, embedded, real, strict
+from support.programs.kubectl import NoKubectl, find_kubectl
 from support.skips import missing_program
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from support.clusterlife import Life, Place, Size, rendered
-from support.gobuild import CannotBuild
-from support.programs import CLUSTERCTL, build_program
+from support.capi.clusterlife import Life, Place, Size, rendered
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import CLUSTERCTL, build_program
+from support.programs.upstream import manifest
 from support.skips import missing_program
-from support.upstream import manifest
 
 DOCKER = {
     "DOCKER_POD_CIDRS": "192.168.0.0/16",

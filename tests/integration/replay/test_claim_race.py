@@ -20,7 +20,7 @@ from ironbell.apiserver.store.entry import Change
 from ironbell.contract.servers.claim import HELD, claim_of
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.lifecycle.names import QUEUED_SINCE
-from support.captreplay import NAMESPACE, CaptSite, capt_site
+from support.servers.captreplay import NAMESPACE, CaptSite, capt_site
 
 _HARDWARE = f"{HARDWARE.plural}.{HARDWARE.group}"
 _MACHINES = f"{TINKERBELL_MACHINE.plural}.{TINKERBELL_MACHINE.group}"

@@ -12,7 +12,7 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.contract.servers.claim import claim_of
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.captreplay import CaptSite, capt_site
+from support.servers.captreplay import CaptSite, capt_site
 
 CLAIMS_FROM = "ironbell.dev/claims-from"
 AT_ONCE_S = 20

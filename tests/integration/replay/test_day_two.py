@@ -21,8 +21,8 @@ from ironbell.contract.servers.claim import HELD, claim_of
 from ironbell.kube.client import Client
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.rack import NAMESPACE, Server
-from support.racksite import RackSite, documents, rack_site
+from support.servers.rack import NAMESPACE, Server
+from support.servers.racksite import RackSite, documents, rack_site
 
 CLUSTER = (NAMESPACE, "one")
 NODES = Collection("", "v1", "nodes", namespaced=False)

@@ -21,7 +21,7 @@ from ironbell.controllers.kubeadm.controlplane.machines.quorum import EtcdForeca
 from ironbell.kube.decision import do
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.capisite import site
+from support.capi.capisite import site
 from support.lives.invariants import Invariants
 from support.lives.life import Life
 from support.lives.wanted import Pool, Wanted

@@ -19,8 +19,8 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.apiserver.store.entry import Change
 from ironbell.contract.servers.claim import WIPED, claim_of
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.captreplay import NAMESPACE, CaptSite, capt_site
-from support.demohosts import HOST, controllers
+from support.servers.captreplay import NAMESPACE, CaptSite, capt_site
+from support.servers.demohosts import HOST, controllers
 
 SERVERS, EACH = 6, 5
 """Servers, and owners of each kind: there are fewer servers than owners."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.smallcheckout import ANSWERS, Answers, plant, small_checkout
+from support.site.smallcheckout import ANSWERS, Answers, plant, small_checkout
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ROOT / "tools"

@@ -29,9 +29,9 @@ from ironbell.workload.etcd import EtcdError, EtcdUnreachableError
 from ironbell.workload.etcd_client import EtcdClient
 from ironbell.workload.etcd_forward import ForwardedEtcd
 from ironbell.workload.kubeconfigs import HttpLink
-from support.gobuild import CannotBuild
 from support.ports import free_port
-from support.programs import build_program
+from support.programs.gobuild import CannotBuild
+from support.programs.programs import build_program
 from support.skips import missing_program
 
 CLUSTER = ClusterKey("default", "c", "uid-of-c")

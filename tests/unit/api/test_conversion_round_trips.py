@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ironbell.api.conversion.convert import Versions, convert
 from ironbell.api.conversion.kinds import VERSIONS
 from ironbell.api.crd.document import crd_document
-from support.schemaobjects import random_object
+from support.api.schemaobjects import random_object
 
 CASES = [(known, version) for known in VERSIONS for version in known.rules]
 IDS = [f"{known.kind.kind}-{version}" for known, version in CASES]

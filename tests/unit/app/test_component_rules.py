@@ -15,8 +15,8 @@ from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing.memory import MemoryApi
-from support.rendering import InProcess
-from support.workloads import no_workloads
+from support.kubeadm.workloads import no_workloads
+from support.servers.rendering import InProcess
 
 
 async def nobody(*_arguments: object) -> object:

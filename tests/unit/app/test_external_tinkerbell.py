@@ -26,8 +26,8 @@ from ironbell.kube.client import Client
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.split import SplitApi
 from ironbell.kube.testing import MemoryApi
-from support.captworld import EVERY_VERSION
-from support.workloads import no_workloads
+from support.kubeadm.workloads import no_workloads
+from support.servers.captworld import EVERY_VERSION
 
 PLACE = "default"
 METAL = "metal"

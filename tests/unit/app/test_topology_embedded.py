@@ -23,7 +23,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing import running
-from support.topologies import (
+from support.capi.topologies import (
     CLASSES,
     CONTRACT,
     DEV_MACHINE_TEMPLATE,

@@ -17,7 +17,7 @@ import pytest
 from ironbell.cli import main as entry
 from ironbell.cli.session import _Seconds
 from ironbell.image.debian import BuildError
-from support.commands import all_commands
+from support.site.commands import all_commands
 
 KUBECONFIG = """
 apiVersion: v1

@@ -14,7 +14,7 @@ import pytest
 from ironbell.cli import main as entry
 from ironbell.cli.output import requests_json
 from ironbell.operations.progress import StillWaitingError
-from support.commands import all_commands
+from support.site.commands import all_commands
 
 WITHOUT = {
     "up": "runs until it is ended",

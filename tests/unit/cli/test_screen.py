@@ -19,7 +19,7 @@ from ironbell.app.processes.log_file import LogFile
 from ironbell.app.site.options import UpOptions
 from ironbell.cli import up
 from ironbell.cli.screen import Line, Screen, SiteView, fitted, open_terminal
-from support.terminal import Grid
+from support.site.terminal import Grid
 
 PATIENCE_S = 10.0
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from ironbell.cli import session
 from ironbell.cli.main import cli
-from support.whyworld import CLUSTER, KCP, PLANE, Objects, host, machine
+from support.servers.whyworld import CLUSTER, KCP, PLANE, Objects, host, machine
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, api: Objects, *arguments: str) -> Result:

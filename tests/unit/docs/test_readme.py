@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from support.readme import ROOT, blocks
+from support.site.readme import ROOT, blocks
 
 GUIDE = ROOT / "docs" / "guide" / "first-cluster.md"
 

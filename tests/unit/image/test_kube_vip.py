@@ -13,7 +13,7 @@ from ironbell.image import kubernetes
 from ironbell.image.kubernetes import golang
 from ironbell.image.kubernetes.release import parse_release
 from ironbell.image.kubernetes.source import KUBE_VIP_IN_TEMPLATE, Folder, GoModules, Packages, kube_vip_program
-from support.upstream import both
+from support.programs.upstream import both
 
 OVERLAY = Path(kubernetes.__file__).parent / "files/overlay/usr"
 PROGRAM = OVERLAY / "lib/ironbell/kube-vip-kubeconfig"

@@ -26,7 +26,7 @@ from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Changes, DynamicWatch
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.memory import LoopClock
-from support.followers import GROUP, FollowerReconciler, follower_body
+from support.capi.followers import GROUP, FollowerReconciler, follower_body
 
 SERVER = dynamic_kind(GROUP, "v1beta1", "Server", "servers")
 NEWER = dynamic_kind(GROUP, "v1beta2", "Server", "servers")

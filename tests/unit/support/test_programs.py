@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ironbell.image.kubernetes.release import PROGRAMS as OF_A_NODE
-from support.programs import NODE_PROGRAMS, PROGRAMS
+from support.programs.programs import NODE_PROGRAMS, PROGRAMS
 
 TESTS = Path(__file__).parents[2]
 
@@ -27,6 +27,6 @@ def test_tests_build_by_the_list_alone() -> None:
     builders = [
         path.relative_to(TESTS).as_posix()
         for path in TESTS.rglob("*.py")
-        if re.search(r"^from support\.gobuild import .*\bbuild\b", path.read_text(), re.MULTILINE)
+        if re.search(r"^from support\.programs\.gobuild import .*\bbuild\b", path.read_text(), re.MULTILINE)
     ]
-    assert builders == ["support/programs.py"]
+    assert builders == ["support/programs/programs.py"]

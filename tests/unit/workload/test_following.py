@@ -21,7 +21,7 @@ from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import follow, kubeconfigs_from
 from ironbell.workload.queries import ConnectionState
-from support.workloads import FakeCluster, FakeClusters
+from support.kubeadm.workloads import FakeCluster, FakeClusters
 
 ONE = ("n", "one")
 

@@ -17,7 +17,7 @@ from ironbell.workload.access import NotConnected, Workloads, resolvers
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.queries import AllNodes, Connection, NodeByName, NodeByProviderId
 from ironbell.workload.session import Settings, until_attempt_s, until_probe_s
-from support.workloads import FakeCluster, FakeClusters
+from support.kubeadm.workloads import FakeCluster, FakeClusters
 
 ONE, TWO = ClusterKey("n", "one", "1"), ClusterKey("n", "two", "2")
 

@@ -13,7 +13,7 @@ from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.codec.dhcp import MessageType, Op, Option, Packet
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.hardware import HardwareAddressReconciler
-from support.ipamworld import a_world, add_pool
+from support.servers.ipamworld import a_world, add_pool
 
 pytestmark = pytest.mark.root
 

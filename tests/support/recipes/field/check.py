@@ -12,7 +12,7 @@ from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.kube.testing import World
-from support.captworld import server
+from support.servers.captworld import server
 
 
 def domains_with(**spec: Any) -> list[str]:

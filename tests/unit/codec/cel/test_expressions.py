@@ -16,7 +16,7 @@ from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression, com
 from ironbell.codec.cel.costs.meter import CallLimitExceeded
 from ironbell.codec.cel.tokens import Uint
 from ironbell.codec.effort import TooMuchEffort
-from support.upstream import definitions, systems
+from support.programs.upstream import definitions, systems
 
 
 def evaluate(text: str, **variables: Any) -> Any:

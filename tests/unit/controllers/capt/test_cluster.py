@@ -16,7 +16,7 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Unsynced
 from ironbell.kube.testing import World, crash_check
-from support.captworld import server
+from support.servers.captworld import server
 
 CLUSTERS = TinkerbellClusterReconciler()
 KEY = ("default", "prod")

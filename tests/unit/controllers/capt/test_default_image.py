@@ -15,7 +15,7 @@ from ironbell.contract.servers.node_images import NO_IMAGES, ImageSource, NodeIm
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.node_images import NodeImageIndex
-from support.captscene import MACHINES, Engine, add_machine, get, hardware, said, scene
+from support.servers.captscene import MACHINES, Engine, add_machine, get, hardware, said, scene
 
 SERVED = ImageSource(
     url="http://192.0.2.1:7080/images", folder="/srv/images", index="/var/lib/ironbell/wire/artefacts/images/index.json"

@@ -20,8 +20,8 @@ from ironbell.contract.servers.wipe_due import WIPE_DUE, WIPE_RUN, wipe_due
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.lifecycle.due import WipeDueReconciler, due_name
 from ironbell.provisioner.lifecycle.names import WIPE
-from support.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
-from support.captworld import server
+from support.servers.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.servers.captworld import server
 
 DUE = WipeDueReconciler()
 BOTH = (MACHINES, DUE)

@@ -9,7 +9,7 @@ from ironbell.api.bmc.machine import Machine
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World
-from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.servers.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
 
 KEY = ("default", "m")
 

@@ -16,7 +16,7 @@ from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.names import REPORT_TIMEOUT
 from ironbell.workload.queries import NodeByName, NodeByProviderId, NodeView
-from support.captscene import MACHINES, Engine, add_machine, get, hardware, said, scene
+from support.servers.captscene import MACHINES, Engine, add_machine, get, hardware, said, scene
 
 ITS = "tinkerbell://default/s0"
 

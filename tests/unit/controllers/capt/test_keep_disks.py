@@ -10,7 +10,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.contract.servers.directory import KEEP_DISKS
 from ironbell.kube.testing import World
-from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.servers.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
 
 BLOCKS = [
     {"name": "sda", "sizeBytes": 10**12, "serialNumber": "A1"},

@@ -39,8 +39,8 @@ from ironbell.provisioner.lifecycle.names import (
     WIPE_ATTEMPTS,
     WIPE_TEMPLATE,
 )
-from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
-from support.captworld import server
+from support.servers.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
+from support.servers.captworld import server
 
 
 def test_a_machine_gets_a_server_and_is_installed() -> None:

@@ -12,7 +12,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
 from ironbell.contract.servers.boot_token import PLACEHOLDER
 from ironbell.contract.servers.identity import IDENTITY
 from ironbell.kube.testing import World
-from support.captscene import MACHINES, Engine, add_machine, delete, hardware, scene
+from support.servers.captscene import MACHINES, Engine, add_machine, delete, hardware, scene
 
 SITE = replace(MACHINES, site=f"http://192.0.2.1:7080/t/{PLACEHOLDER}")
 

@@ -14,8 +14,8 @@ from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.lifecycle import selection
 from ironbell.provisioner.lifecycle.names import UNTOUCHED
 from ironbell.provisioner.lifecycle.selection import verdict
-from support.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
-from support.captworld import server
+from support.servers.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.servers.captworld import server
 
 STARTED = {
     "state": "RUNNING",

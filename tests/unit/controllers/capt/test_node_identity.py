@@ -17,7 +17,7 @@ from ironbell.provisioner.lifecycle.nodes import GRACE_S
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.nodes import SET_PROVIDER_ID, NodeNow, SetProviderId
 from ironbell.workload.queries import NodeView
-from support.captscene import MACHINES, Engine, add_machine, give, hardware, scene
+from support.servers.captscene import MACHINES, Engine, add_machine, give, hardware, scene
 
 
 class Cluster:

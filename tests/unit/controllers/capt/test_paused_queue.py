@@ -5,8 +5,8 @@ from __future__ import annotations
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.kube.testing import World
-from support.captscene import BMC, MACHINES, Engine, add_machine, get, scene
-from support.captworld import server
+from support.servers.captscene import BMC, MACHINES, Engine, add_machine, get, scene
+from support.servers.captworld import server
 
 
 def waiting() -> World:

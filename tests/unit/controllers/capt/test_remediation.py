@@ -25,7 +25,7 @@ from ironbell.provisioner.lifecycle.names import (
     RACK,
     REPLACE_ON,
 )
-from support.captworld import server
+from support.servers.captworld import server
 
 REMEDY = TinkerbellRemediationReconciler()
 BMC = {"bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc"}}

@@ -13,7 +13,7 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.servers.claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.installed_system import SystemFailure, encoded
-from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.servers.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
 
 STAGE = "modules-final/config-scripts-user"
 WHY = f"cloud-init failed in {STAGE}: running config-scripts-user"

@@ -27,9 +27,9 @@ from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA
 from ironbell.provisioner.lifecycle.nodes import still_runs
 from ironbell.workload.nodes import NodeNow
 from ironbell.workload.queries import NodeView
-from support.captscene import add_machine
-from support.captworld import EVERY_VERSION, server
-from support.restoredworld import PERFORMERS, Reality, Server
+from support.servers.captscene import add_machine
+from support.servers.captworld import EVERY_VERSION, server
+from support.servers.restoredworld import PERFORMERS, Reality, Server
 
 CONTROLLERS = (TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION), WorkflowReconciler())
 SERVERS = 12

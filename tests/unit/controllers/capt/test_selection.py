@@ -15,8 +15,8 @@ from ironbell.controllers.capt.host import wish
 from ironbell.operations.why.candidates import candidates
 from ironbell.provisioner.health import INSTALL_FAILED, Severity, own_severity
 from ironbell.provisioner.lifecycle.selection import pick, shortage, verdict, verdicts
-from support import captworld
-from support.captworld import machine, wanted
+from support.servers import captworld
+from support.servers.captworld import machine, wanted
 
 OWNER = {"v1alpha1.tinkerbell.org/ownerName": "other", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
 

@@ -9,7 +9,7 @@ from ironbell.contract.servers.claim import HELD, PHASE
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.tink.hardware import HardwareReconciler
 from ironbell.kube.testing import World, crash_check
-from support.captscene import MACHINES, Engine, add_machine, delete, hardware, scene
+from support.servers.captscene import MACHINES, Engine, add_machine, delete, hardware, scene
 
 
 def site(engine: Engine) -> World:

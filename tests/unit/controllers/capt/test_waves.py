@@ -17,8 +17,8 @@ from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.lifecycle.due import WipeDueReconciler
 from ironbell.provisioner.lifecycle.names import INSTALL_BEGUN, RACK, WIPE
 from ironbell.provisioner.lifecycle.waves import Wave, work_finished
-from support.captscene import Engine, add_machine, get, said, scene
-from support.captworld import EVERY_VERSION, server
+from support.servers.captscene import Engine, add_machine, get, said, scene
+from support.servers.captworld import EVERY_VERSION, server
 
 TWO = TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION, at_once=2)
 

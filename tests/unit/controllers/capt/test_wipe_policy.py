@@ -14,8 +14,8 @@ from ironbell.contract.servers.claim import HELD, WIPED, claim_of
 from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.names import WIPE, WIPE_TIMEOUT, WipePolicy
 from ironbell.provisioner.lifecycle.wiping import wipe_template
-from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
-from support.wipereports import SIZE, wipe_action
+from support.servers.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.servers.wipereports import SIZE, wipe_action
 
 TERABYTE = 10**12
 

@@ -19,7 +19,7 @@ from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World, crash_check
-from support.ipamworld import a_world, add_claim, add_global_pool, add_pool, given
+from support.servers.ipamworld import a_world, add_claim, add_global_pool, add_pool, given
 
 CLAIMS = IpAddressClaimReconciler()
 ADDRESSES = IpAddressReconciler()

@@ -12,7 +12,7 @@ from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.hardware import HardwareAddressReconciler, pool_reference
 from ironbell.kube.testing import World, crash_check
-from support.ipamworld import a_world, add_global_pool, add_pool
+from support.servers.ipamworld import a_world, add_global_pool, add_pool
 
 ALL = (HardwareAddressReconciler(), IpAddressClaimReconciler(), IpAddressReconciler())
 POOL = "ironbell.dev/address-pool"

@@ -14,7 +14,7 @@ from ironbell.controllers.ipam import admission
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.pools import PoolReconciler
 from ironbell.kube.testing import World, crash_check
-from support.ipamworld import a_world, add_claim, add_global_pool, add_pool, given
+from support.servers.ipamworld import a_world, add_claim, add_global_pool, add_pool, given
 
 POOLS = PoolReconciler(IN_CLUSTER_IP_POOL, "ipam-pool")
 EVERYWHERE = PoolReconciler(GLOBAL_IN_CLUSTER_IP_POOL, "ipam-global-pool")

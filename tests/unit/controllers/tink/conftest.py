@@ -20,7 +20,7 @@ from ironbell.controllers.tink.render import RENDER, RENDER_JOB, TRY_RENDER, Ren
 from ironbell.controllers.tink.workflow import WorkflowReconciler
 from ironbell.kube.decision import Action, Decision
 from ironbell.kube.testing import World
-from support.rendering import at_once
+from support.servers.rendering import at_once
 
 NAMESPACE = "default"
 MAC = "02:00:00:00:00:01"

@@ -13,7 +13,7 @@ from ironbell.controllers.tink.names import FINALIZER_CLEANUP
 from ironbell.controllers.tink.render import RenderArguments, derived_ulid, rendered
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import crash_check
-from support.rendering import InProcess, at_once
+from support.servers.rendering import InProcess, at_once
 
 NETBOOT = {"toggleAllowNetboot": True, "bootMode": "netboot"}
 

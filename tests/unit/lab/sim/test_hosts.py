@@ -26,7 +26,7 @@ from ironbell.lab.sim.timing import Timing
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdError, EtcdUnreachableError
-from support.simulation import CLUSTER, SimSite, admin_kubeconfig
+from support.lab.simulation import CLUSTER, SimSite, admin_kubeconfig
 
 
 @pytest.fixture

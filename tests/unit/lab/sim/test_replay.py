@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from support import replayed
+from support.lab import replayed
 
 
 def test_a_seed_gives_the_same_writes_again_and_hours_pass_in_seconds() -> None:

@@ -14,7 +14,7 @@ from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.operations.cluster.lifecycle import NotAppliedError, delete
 from ironbell.operations.cluster.snapshot import read
 from ironbell.operations.cluster.waits import wait_deleted
-from support.whyworld import CLUSTER, KCP, Objects
+from support.servers.whyworld import CLUSTER, KCP, Objects
 
 AGAIN = {**CLUSTER, "metadata": {**CLUSTER["metadata"], "uid": "uid-of-the-next"}}
 

@@ -9,7 +9,7 @@ import pytest
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.operations.cluster.waits import wait_settled
 from ironbell.operations.progress import Progress, StillWaitingError
-from support.whyworld import CAPI, CLUSTER, KCP, OF_ONE, PLANE, Objects, condition, hardware, host, machine, obj
+from support.servers.whyworld import CAPI, CLUSTER, KCP, OF_ONE, PLANE, Objects, condition, hardware, host, machine, obj
 
 
 def test_a_wait_reads_little_while_nothing_changes() -> None:

@@ -17,7 +17,7 @@ from ironbell.operations.pivot.checks import PivotRejectedError
 from ironbell.operations.pivot.graph import Plan
 from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE
 from ironbell.operations.pivot.moving import Outcome
-from support.pivoting import SELECTION, Writes, two_sides
+from support.site.pivoting import SELECTION, Writes, two_sides
 
 
 def test_a_process_of_this_machine_is_dead_when_it_is_gone_and_not_before() -> None:

@@ -12,7 +12,18 @@ from ironbell.apiserver.access.identity import ADMIN
 from ironbell.operations.pivot.graph import Selection
 from ironbell.operations.pivot.items import CLUSTER, Key, Object
 from ironbell.operations.pivot.journal import JournalError
-from support.pivoting import CLUSTERS, NAMESPACE, PASSWORD, SELECTION, STAYS, Killed, Sides, Writes, facts, two_sides
+from support.site.pivoting import (
+    CLUSTERS,
+    NAMESPACE,
+    PASSWORD,
+    SELECTION,
+    STAYS,
+    Killed,
+    Sides,
+    Writes,
+    facts,
+    two_sides,
+)
 
 ROOT = "kube-root-ca.crt"  # every namespace has one
 STEP = 41

@@ -6,7 +6,7 @@ from typing import Any
 
 from ironbell.operations.why.model import Object
 from ironbell.operations.why.text import first_line
-from support.whyworld import CAPI, NOW, OF_ONE, SINCE, answer, condition, hardware, host, names, obj, reference
+from support.servers.whyworld import CAPI, NOW, OF_ONE, SINCE, answer, condition, hardware, host, names, obj, reference
 
 CLAIM, POOL = "ipam.cluster.x-k8s.io/v1beta2", "ipam.cluster.x-k8s.io/v1alpha2"
 EXHAUSTED = ("PoolExhausted", "no address of InClusterIPPool rack-a is free")

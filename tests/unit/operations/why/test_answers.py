@@ -8,7 +8,7 @@ import pytest
 
 from ironbell.api import cluster
 from ironbell.operations.why.answers import NoMatchingObjectError, answers
-from support.whyworld import CLUSTER, KCP, PLANE, Objects, host, machine
+from support.servers.whyworld import CLUSTER, KCP, PLANE, Objects, host, machine
 
 
 def site(**more: Any) -> Any:

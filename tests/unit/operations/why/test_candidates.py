@@ -2,7 +2,7 @@
 
 from ironbell.operations.why.candidates import SHOWN, candidates
 from ironbell.provisioner.lifecycle.names import QUEUED_IN
-from support.captworld import machine, server
+from support.servers.captworld import machine, server
 
 
 def test_every_server_is_listed_with_what_rules_it_out() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue
-from support.whyworld import BMC, SINCE, answer, condition, hardware, obj
+from support.servers.whyworld import BMC, SINCE, answer, condition, hardware, obj
 
 OWNED = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "site"}
 OWNER = "TinkerbellMachine site/m"

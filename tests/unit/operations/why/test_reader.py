@@ -7,7 +7,7 @@ from ironbell.operations.why.reader import MOST_OBJECTS, read_world
 from ironbell.operations.why.rootcause import diagnose
 from ironbell.operations.why.text import lines
 from ironbell.operations.why.world import ref_of
-from support.whyworld import (
+from support.servers.whyworld import (
     CAPI,
     CAPT,
     CLUSTER,

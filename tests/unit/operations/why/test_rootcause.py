@@ -8,7 +8,7 @@ from ironbell.operations.why.depends import dependencies, queries
 from ironbell.operations.why.model import Diagnosis, Link, Object, Ref
 from ironbell.operations.why.text import first_line, lines
 from ironbell.operations.why.world import World
-from support.whyworld import (
+from support.servers.whyworld import (
     BMC,
     CAPI,
     CAPT,

@@ -8,7 +8,7 @@ from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue
 from ironbell.operations.why import servers
 from ironbell.operations.why.world import World
-from support.whyworld import NOW, SINCE, TINKERBELL, obj
+from support.servers.whyworld import NOW, SINCE, TINKERBELL, obj
 
 
 @pytest.mark.parametrize("has_bmc", [True, False])

@@ -18,7 +18,7 @@ from ironbell.kube.reconciler import Unsynced
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import NotSettledError, World
 from ironbell.workload.queries import ConnectionState
-from support.machines import (
+from support.capi.machines import (
     BUDGET,
     CONFIG,
     CONTROL_PLANE,

@@ -12,7 +12,7 @@ from ironbell.api.cluster.machineset import MACHINE_SET
 from ironbell.controllers.capi.machine.node_metadata import OUTDATED, UNINITIALIZED
 from ironbell.kube.testing.crash import crash_check
 from ironbell.workload.queries import ConnectionState, NodeView
-from support.machines import CONFIG, HOST, NAMESPACE, OLD_HOST, PROVIDER_ID, Scene, node, reference, running, scene
+from support.capi.machines import CONFIG, HOST, NAMESPACE, OLD_HOST, PROVIDER_ID, Scene, node, reference, running, scene
 
 
 def test_without_other_objects_it_is_pending_and_reports_the_reason() -> None:

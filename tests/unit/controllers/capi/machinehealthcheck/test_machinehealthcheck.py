@@ -24,7 +24,7 @@ from ironbell.kube.testing.crash import crash_check
 from ironbell.workload.access import NotConnected
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.queries import AllNodes, Connection, ConnectionState, NodeByName, NodeView
-from support.machines import NODE_FINE
+from support.capi.machines import NODE_FINE
 
 REBOOT = dynamic_kind("remediation.example.io", "v1", "Reboot", "reboots")
 REBOOT_TEMPLATE = dynamic_kind("remediation.example.io", "v1", "RebootTemplate", "reboottemplates")

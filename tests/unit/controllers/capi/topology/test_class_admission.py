@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ironbell.controllers.capi.admission.classes.clusterclass import validate
-from support.topologies import DEV_MACHINE_TEMPLATE, NAMESPACE, PLANE_TEMPLATE, documents, reference, small_class
-from support.upstream import manifest
+from support.capi.topologies import DEV_MACHINE_TEMPLATE, NAMESPACE, PLANE_TEMPLATE, documents, reference, small_class
+from support.programs.upstream import manifest
 
 SELECTOR = {
     "apiVersion": DEV_MACHINE_TEMPLATE.api_version,

@@ -13,7 +13,7 @@ from ironbell.api.meta import to_builtin
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World, crash_check
-from support.topologies import CLASSES, CONFIG_TEMPLATE, NAMESPACE, PLANE_TEMPLATE, small_class, world
+from support.capi.topologies import CLASSES, CONFIG_TEMPLATE, NAMESPACE, PLANE_TEMPLATE, small_class, world
 
 VARIABLE = {"name": "size", "required": True, "schema": {"openAPIV3Schema": {"type": "integer", "default": 1}}}
 EXTERNAL = {"name": "theirs", "external": {"generatePatchesExtension": "patches.theirs"}}

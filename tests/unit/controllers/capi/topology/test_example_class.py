@@ -13,7 +13,7 @@ from ironbell.api.unstructured import dynamic_kind
 from ironbell.codec.envsubst import substitute
 from ironbell.codec.goyaml import load_all
 from ironbell.kube.testing import World
-from support.topologies import (
+from support.capi.topologies import (
     CONFIG_TEMPLATE,
     CONTRACT,
     NAMESPACE,

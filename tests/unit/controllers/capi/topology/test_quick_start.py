@@ -9,7 +9,7 @@ import pytest
 from ironbell.api.cluster import MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK
 from ironbell.api.meta import to_builtin
 from ironbell.kube.testing import World
-from support.topologies import (
+from support.capi.topologies import (
     CONFIG_TEMPLATE,
     DEV_CLUSTER,
     DEV_MACHINE_TEMPLATE,
@@ -20,7 +20,7 @@ from support.topologies import (
     settle,
     world,
 )
-from support.upstream import manifest
+from support.programs.upstream import manifest
 
 VARIABLES = {
     "CLUSTER_NAME": "prod",

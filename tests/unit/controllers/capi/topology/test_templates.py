@@ -7,7 +7,7 @@ from typing import Any
 from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_SET
 from ironbell.controllers.capi.topology.templates import TopologyDeploymentReconciler, TopologyMachineSetReconciler
 from ironbell.kube.testing import World, crash_check
-from support.topologies import CONFIG_TEMPLATE, DEV_MACHINE_TEMPLATE, NAMESPACE, template, world
+from support.capi.topologies import CONFIG_TEMPLATE, DEV_MACHINE_TEMPLATE, NAMESPACE, template, world
 
 RECONCILERS = (TopologyDeploymentReconciler(), TopologyMachineSetReconciler())
 LABELS = {

@@ -10,7 +10,7 @@ from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE, MACHINE_DEPLOY
 from ironbell.api.meta import to_builtin
 from ironbell.kube.finalizers import has_finalizer
 from ironbell.kube.testing import World, crash_check
-from support.topologies import (
+from support.capi.topologies import (
     CLASSES,
     CONFIG_TEMPLATE,
     DEV_CLUSTER,

@@ -11,7 +11,7 @@ from ironbell.api.cluster.machine import MACHINE
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.controllers.kubeadm.controlplane.workload.expiry import port
 from ironbell.kube.testing.world import World
-from support.controlplane import NS, machines, plane_world, run
+from support.kubeadm.controlplane import NS, machines, plane_world, run
 
 EXPIRY = "machine.cluster.x-k8s.io/certificates-expiry"
 

@@ -26,7 +26,7 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Delete
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import NotSettledError, World
-from support.controlplane import (
+from support.kubeadm.controlplane import (
     INFRA,
     INFRA_GROUP,
     NS,

@@ -1,0 +1,1 @@
+"""Servers of the Kubernetes API, and clients that try them."""

@@ -1,0 +1,1 @@
+"""Worlds for Cluster API's controllers, and upstream's managers."""

@@ -1,0 +1,1 @@
+"""Simulated servers, alone and by the hundred."""

@@ -1,0 +1,1 @@
+"""Clusters by kubeadm: in memory, and real ones on namespace machines."""

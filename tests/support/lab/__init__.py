@@ -1,0 +1,1 @@
+"""Sites with a lab, and the simulation itself."""

@@ -1,0 +1,1 @@
+"""Networks of a test's own, and machines on them."""

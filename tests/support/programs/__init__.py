@@ -1,0 +1,1 @@
+"""Programs that tests need: built, found, or skipped for."""

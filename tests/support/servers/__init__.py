@@ -1,0 +1,1 @@
+"""Worlds for the engine and its front doors: servers, their owners, installations."""

@@ -1,0 +1,1 @@
+"""`ironbell up` and other processes of ours as tests start, kill and watch them."""
