@@ -117,7 +117,7 @@ class RunningController:
         self._parked: dict[Key, asyncio.TimerHandle] = {}
         self._waiting: dict[Key, tuple[Waiting, float]] = {}
         """And since when."""
-        self._meters = _Meters(self.name)
+        self._meters = metrics.ControllerMetrics(self.name)
         metrics.max_workers.labels(self.name).set(controller.workers)
         for index in declaration.indexes:
             around.informers.of(index.kind).store.declare(index)
@@ -395,25 +395,3 @@ class RunningController:
         log.warning("caches stay behind", controller=self.name, namespace=key[0], name=key[1])
         self._behind.pop(key, None)
         self._unpark(key)
-
-
-class _Meters:
-    """The metrics of one controller, looked up once."""
-
-    def __init__(self, name: str) -> None:
-        self.active = metrics.active_workers.labels(name)
-        self.writes = metrics.writes.labels(name)
-        self.conflicts = metrics.conflicts.labels(name)
-        self.errors = metrics.reconcile_errors.labels(name)
-        self.terminal = metrics.terminal_errors.labels(name)
-        self.panics = metrics.panics.labels(name)
-        self._results = {
-            result: metrics.reconcile_total.labels(name, result)
-            for result in ("success", "error", "requeue", "requeue_after")
-        }
-        self._time = metrics.reconcile_time.labels(name)
-
-    def finished(self, result: str, took_s: float) -> None:
-        """Count one reconcile."""
-        self._results[result].inc()
-        self._time.observe(took_s)

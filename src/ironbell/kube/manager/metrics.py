@@ -59,3 +59,24 @@ loop_lag = Histogram(
 )
 is_leader = Gauge("leader_election_master_status", "Whether this process holds the lease.", ["name"])
 client_requests = Counter("rest_client_requests", "Requests to the API server.", ["code", "method", "host"])
+
+
+class ControllerMetrics:
+    """The metrics of one controller, looked up once."""
+
+    def __init__(self, name: str) -> None:
+        self.active = active_workers.labels(name)
+        self.writes = writes.labels(name)
+        self.conflicts = conflicts.labels(name)
+        self.errors = reconcile_errors.labels(name)
+        self.terminal = terminal_errors.labels(name)
+        self.panics = panics.labels(name)
+        self._results = {
+            result: reconcile_total.labels(name, result) for result in ("success", "error", "requeue", "requeue_after")
+        }
+        self._time = reconcile_time.labels(name)
+
+    def finished(self, result: str, took_s: float) -> None:
+        """Count one reconcile."""
+        self._results[result].inc()
+        self._time.observe(took_s)
