@@ -50,12 +50,12 @@ class Draft(Generic[R]):
         self.spec, self.status = self._old_spec, self._old_status
         self.status_patch: MergePatch | None = None
         """The status write of a reconciler that builds it from plain fields and leaves `status` alone."""
-        self.first: list[Action] = []
+        self.first: list[Action | None] = []
         """Writes of the object itself that precede all others, such as its finalizer."""
-        self.owned: list[Action] = []
+        self.owned: list[Action | None] = []
         """Changes of objects that belong to the object."""
-        self.last: list[Action] = []
-        """Actions once the status is stored."""
+        self.last: list[Action | None] = []
+        """Actions once the status is stored. None in these lists is left out."""
         self.needs: list[Need[Any]] = []
         self.waiting: Waiting | None = None
         self._events: list[Emit] = []
@@ -101,7 +101,11 @@ class Draft(Generic[R]):
 
     def emit(self, reason: str, message: str, *, warning: bool = False) -> None:
         """Emit an event about the object."""
-        self._events.append(emit(self.kind, self.obj, reason=reason, message=message, warning=warning))
+        self._events.append(self.event(reason, message, warning=warning))
+
+    def event(self, reason: str, message: str, *, warning: bool = False) -> Emit:
+        """Return an event about the object, for a place among other actions."""
+        return emit(self.kind, self.obj, reason=reason, message=message, warning=warning)
 
     def wait(self, reason: str, message: str) -> None:
         """Record the reason for waiting; the first recorded reason wins."""

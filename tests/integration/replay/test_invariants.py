@@ -10,10 +10,10 @@ import pytest
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.names import FINALIZER_MACHINE_DEPLOYMENT as FINALIZER
+from ironbell.controllers.capi import status
 from ironbell.controllers.capi.machine.deletion import steps as deletion
 from ironbell.controllers.capi.machinedeployment import reconciler as machinedeployment
 from ironbell.controllers.capi.machinedeployment.limits import Limits
-from ironbell.controllers.capi.machineset import reconciler as machineset
 from ironbell.controllers.kubeadm.controlplane import steps
 from ironbell.controllers.kubeadm.controlplane.machines import hook
 from ironbell.controllers.kubeadm.controlplane.machines.preflight import PASSED
@@ -73,7 +73,7 @@ def member_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def pause_ignored(patch: pytest.MonkeyPatch) -> None:
-    for module in (machinedeployment, machineset):
+    for module in (machinedeployment, status):
         patch.setattr(module, "is_paused", lambda *_args, **_more: False)
 
 

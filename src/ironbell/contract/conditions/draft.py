@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, TypeVar
-
-import msgspec
+from functools import cache
+from types import NoneType
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Condition, Resource
-from ironbell.contract.conditions.legacy import find_legacy, set_legacy
+from ironbell.contract.conditions.legacy import find_legacy, legacy_summary, set_legacy
 from ironbell.contract.conditions.order import set_condition
 from ironbell.kube.draft import Draft, replace
 
@@ -24,12 +24,11 @@ LEGACY_MESSAGE_LIMIT: Final = 10240
 class ConditionsDraft(Draft[R]):
     """The next state of an object with both sets of conditions."""
 
-    def __init__(
-        self, kind: Kind[R], obj: R, now: datetime, *, deprecated: type[msgspec.Struct], v1beta1: type[msgspec.Struct]
-    ) -> None:
-        """`deprecated` and `v1beta1` are the types of `status.deprecated` and of its field `v1beta1`."""
+    def __init__(self, kind: Kind[R], obj: R, now: datetime) -> None:
         super().__init__(kind, obj, now, set_condition=set_condition)
-        self._deprecated, self._v1beta1 = deprecated, v1beta1
+        status: Any = type(self.status)
+        self._deprecated = _type_of(status, "deprecated")
+        self._v1beta1 = _type_of(self._deprecated, "v1beta1")
 
     @property
     def older(self) -> Any:
@@ -60,12 +59,22 @@ class ConditionsDraft(Draft[R]):
             held = set_legacy(held, new, now=self.now)
         self.set_older(conditions=held)
 
+    def summarize_legacy(self, *condition_types: str) -> None:
+        """Set the older version's condition Ready from conditions of these types."""
+        self.put_legacy(legacy_summary(self.older.conditions, types=condition_types))
+
     def drop_both(self, *condition_types: str) -> None:
         """Remove conditions from both sets."""
         self.drop(*condition_types)
         self.set_older(
             conditions=[condition for condition in self.older.conditions if condition.type not in condition_types]
         )
+
+
+@cache
+def _type_of(struct: Any, field: str) -> Any:
+    """The type of an optional field."""
+    return next(hint for hint in get_args(get_type_hints(struct)[field]) if hint is not NoneType)
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -120,6 +120,12 @@ def stale_message(machines: Iterable[Machine], now: datetime) -> str:
     return f"{message}, delay likely due to {', '.join(reasons)}" if reasons else message
 
 
+def stale_line(machines: Iterable[Machine], now: datetime) -> str:
+    """The same as a further line of a message."""
+    message = stale_message(machines, now)
+    return f"\n* {message}" if message else ""
+
+
 def next_stale_s(machines: Iterable[Machine], now: datetime) -> float | None:
     """Seconds until the next Machine has been in deletion for long; None if there is none."""
     waits = [STALE_AFTER - _since(m.metadata.deletion_timestamp, now) for m in machines if is_deleting(m)]

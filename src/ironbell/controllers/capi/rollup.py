@@ -12,9 +12,10 @@ from ironbell.api.cluster import MACHINE
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.meta import Condition
+from ironbell.contract.clusters.external import External
 from ironbell.contract.conditions import Owned, Reasons, aggregate, owned
 from ironbell.contract.conditions.legacy import LegacySource, legacy_aggregate, legacy_conditions, legacy_true
-from ironbell.controllers.capi.machines import counts_for_up_to_date, is_to_be_remediated
+from ironbell.controllers.capi.machines import counts_for_up_to_date, is_to_be_remediated, stale_line
 from ironbell.kube.conditions import find_condition
 
 NO_REPLICAS = "NoReplicas"
@@ -38,6 +39,20 @@ def remediating(machines: Sequence[Machine], otherwise: str) -> Condition:
         return Condition(type="Remediating", status="False", reason="NotRemediating", message=otherwise)
     message = aggregate(doomed, "OwnerRemediated", target="Remediating").message
     return Condition(type="Remediating", status="True", reason="Remediating", message=message)
+
+
+def scaling_down(machines: Sequence[Machine], current: int, desired: int, now: datetime) -> Condition:
+    """Condition for the deletion of surplus Machines."""
+    if current <= desired:
+        return Condition(type="ScalingDown", status="False", reason="NotScalingDown", message="")
+    message = f"Scaling down from {current} to {desired} replicas{stale_line(machines, now)}"
+    return Condition(type="ScalingDown", status="True", reason="ScalingDown", message=message)
+
+
+def missing_templates(*templates: External | None) -> str:
+    """The message that templates do not exist; empty if all do."""
+    kinds = [template.reference.kind for template in templates if template is not None and template.is_missing]
+    return f"{' and '.join(kinds)} do{'es' if len(kinds) == 1 else ''} not exist" if kinds else ""
 
 
 def available(objects: Sequence[Owned], target: str) -> Condition:

@@ -1,30 +1,53 @@
-"""One patch for a whole status: fields, both sets of conditions, the observed generation.
-
-Unchanged values are not written, and a timestamp moves only with the value that it belongs to.
-"""
+"""The common beginning of reconcilers whose objects belong to a Cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from ironbell.api.cluster import MACHINE
+from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.deprecated import LegacyCondition
-from ironbell.api.cluster.machine import Machine
 from ironbell.api.meta import Condition, Resource, to_builtin
+from ironbell.contract.clusters.paused import PAUSED, is_paused, paused_condition
 from ironbell.contract.conditions import conditions_of, set_condition
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import (
-    WARNING,
     legacy_conditions,
-    legacy_false,
     legacy_summary,
-    legacy_true,
     set_legacy,
     without_legacy,
 )
 from ironbell.kube.decision import AnyKind, Fields, MergePatch, patch_status
+from ironbell.kube.finalizers import add_finalizer
 from ironbell.kube.patches import diff
+
+
+def begin(draft: ConditionsDraft[Any], cluster: Cluster | None, finalizer: str) -> bool:
+    """Return whether to reconcile the object: its Cluster exists, its finalizer is set, and neither is paused."""
+    obj, kind = draft.obj, draft.kind
+    if cluster is None and not draft.is_deleting:
+        name = f"{obj.metadata.namespace}/{obj.spec.cluster_name}"
+        draft.wait("ClusterNotFound", f"Cluster {name} does not exist; create it")
+        return False
+    if added := add_finalizer(kind, obj, finalizer):
+        draft.first.append(added)
+        return False
+    if is_paused(obj, cluster_paused=_is_paused(cluster)):
+        draft.put(paused(draft, cluster))
+        draft.wait(PAUSED, f"the {kind.kind} or its Cluster is paused")
+        return False
+    return True
+
+
+def paused(draft: ConditionsDraft[Any], cluster: Cluster | None) -> Condition:
+    """The condition Paused of the object."""
+    return paused_condition(draft.kind.kind, draft.obj, cluster_paused=_is_paused(cluster))
+
+
+def _is_paused(cluster: Cluster | None) -> bool:
+    return cluster is not None and bool(cluster.spec.paused)
+
 
 _NOT_STORED: tuple[Any, ...] = (None, "", [], {})
 
@@ -90,22 +113,3 @@ def _older(
     older = (old.get("deprecated") or {}).get("v1beta1") or {}
     new = {**older, **fields, "conditions": to_builtin(held)}
     return {name: value for name, value in new.items() if value not in (*_NOT_STORED, 0)}
-
-
-OWNER_REMEDIATED: Final = "OwnerRemediated"
-
-
-def remediation_patch(
-    machine: Machine, reason: str, message: str, legacy_message: str, now: datetime, *, deletes: bool = False
-) -> MergePatch | None:
-    """The patch to OwnerRemediated in both sets of conditions; None if unchanged. An empty reason removes them."""
-    if not reason:
-        return status_patch(MACHINE, machine, {}, (), removed=(OWNER_REMEDIATED,), now=now, observe=False)
-    condition = Condition(type=OWNER_REMEDIATED, status="False", reason=reason, message=message)
-    older = None
-    if deletes:
-        older = legacy_true(OWNER_REMEDIATED)
-    elif legacy_message:
-        older = legacy_false(OWNER_REMEDIATED, "WaitingForRemediation", WARNING, legacy_message)
-    legacy = [older] if older is not None else []
-    return status_patch(MACHINE, machine, {}, [condition], legacy=legacy, now=now, observe=False)

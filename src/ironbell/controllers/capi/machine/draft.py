@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ironbell.api.cluster.deprecated import DeprecatedFailureStatus, V1Beta1FailureStatus
 from ironbell.api.cluster.machine import MACHINE, Machine, MachineDeletionStatus, MachineSpec, MachineStatus
 from ironbell.base.clock import rfc3339
 from ironbell.contract.conditions.draft import ConditionsDraft
@@ -21,7 +20,7 @@ class Draft(ConditionsDraft[Machine]):
     status: MachineStatus
 
     def __init__(self, machine: Machine, now: datetime) -> None:
-        super().__init__(MACHINE, machine, now, deprecated=DeprecatedFailureStatus, v1beta1=V1Beta1FailureStatus)
+        super().__init__(MACHINE, machine, now)
         self.bootstrap_problem = ""
         """Reason why the existing bootstrap config cannot be used."""
         self.infrastructure_problem = ""

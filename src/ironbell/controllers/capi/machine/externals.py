@@ -46,9 +46,7 @@ def take_over(draft: Draft, external: External, cluster: Cluster) -> str:
     machine_reference = owner_reference(MACHINE, draft.machine, controller=True)
     if controller is not None and not is_same_owner(controller, machine_reference):
         return f"{obj.kind} {obj.metadata.name} {FOREIGN} {controller.kind} {controller.name}"
-    change = _change(external, with_owner(references, machine_reference), draft.spec.cluster_name)
-    if change is not None:
-        draft.owned.append(change)
+    draft.owned.append(_change(external, with_owner(references, machine_reference), draft.spec.cluster_name))
     return ""
 
 

@@ -17,9 +17,10 @@ from ironbell.api.cluster import MACHINE, MACHINE_SET
 from ironbell.api.cluster.machine import Machine, MachineSpec
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import FINALIZER_MACHINE, LABEL_CLUSTER_NAME, LABEL_DEPLOYMENT_NAME, LABEL_SET_NAME
-from ironbell.api.meta import OwnerReference, Resource, to_builtin
+from ironbell.api.meta import Resource, to_builtin
 from ironbell.contract.clusters.propagation import Handed, handed_over
 from ironbell.contract.hashing import label_value
+from ironbell.contract.owners import owner_reference
 from ironbell.controllers.capi.machineset.spread import ANNOTATION_SPREAD
 from ironbell.kube.decision import Fields, MergePatch, patch
 from ironbell.kube.finalizers import is_deleting
@@ -47,23 +48,6 @@ def handed_annotations(machine_set: MachineSet) -> dict[str, str]:
     return dict(machine_set.spec.template.metadata.annotations)
 
 
-def controlled_by(machine_set: MachineSet) -> OwnerReference:
-    """The reference from a Machine."""
-    return OwnerReference(
-        api_version=MACHINE_SET.api_version,
-        kind=MACHINE_SET.kind,
-        name=machine_set.metadata.name,
-        uid=machine_set.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
-
-
-def cloned_by(machine_set: MachineSet) -> OwnerReference:
-    """The reference from a clone that its Machine does not control yet."""
-    return msgspec.structs.replace(controlled_by(machine_set), controller=None, block_owner_deletion=None)
-
-
 def new_machine(
     machine_set: MachineSet, name: str, failure_domain: str, infrastructure: Fields, bootstrap: Fields | None
 ) -> Fields:
@@ -83,7 +67,7 @@ def new_machine(
             "namespace": machine_set.metadata.namespace,
             "labels": machine_labels,
             "annotations": machine_annotations,
-            "ownerReferences": [to_builtin(controlled_by(machine_set))],
+            "ownerReferences": [to_builtin(owner_reference(MACHINE_SET, machine_set, controller=True))],
             "finalizers": [FINALIZER_MACHINE],
         },
         "spec": spec,

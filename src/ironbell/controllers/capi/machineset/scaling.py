@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 from ironbell.api.cluster import MACHINE, MACHINE_SET
-from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.machineset import MachineSet
 from ironbell.contract.clusters.external import External
 from ironbell.contract.clusters.propagation import MACHINES_CREATED, handed_over
-from ironbell.contract.owners import is_owned_by
+from ironbell.contract.conditions.draft import ConditionsDraft
+from ironbell.contract.owners import is_owned_by, owner_reference
 from ironbell.contract.templates import SUFFIX, clone
 from ironbell.controllers.capi.machineset import desired, spread
 from ironbell.controllers.capi.machineset.observed import Observed, Place, used_slots
 from ironbell.controllers.capi.machineset.order import to_delete
-from ironbell.kube.decision import Action, Create, Fields, MergePatch, create, delete, emit, patch
+from ironbell.kube.decision import Action, Create, Fields, MergePatch, create, delete, patch
 from ironbell.kube.finalizers import is_deleting
 
 
@@ -56,26 +56,23 @@ def failed(observed: Observed) -> Failed | None:
     return Failed(reason, failure.message, f"{kind.kind} {failure.write.body['metadata']['name']}")
 
 
-def created(observed: Observed) -> list[Action]:
-    """The actions that create the missing Machines."""
+def create_machines(draft: ConditionsDraft[MachineSet], observed: Observed) -> None:
+    """Create the missing Machines."""
     machine_set, cluster = observed.machine_set, observed.cluster
     infrastructure, missing = observed.infrastructure, missing_machines(observed)
     places = [place for place in observed.places if _is_usable(observed, place)][:missing]
     if cluster is None or infrastructure is None or not places:
-        return []
+        return
     domains = spread.domains(machine_set, cluster)
     chosen = spread.chosen(domains, observed.machines, len(places), seed=machine_set.metadata.uid)
-    actions: list[Action] = []
     for place, domain in zip(places, chosen, strict=True):
-        actions += _clones(observed, place, infrastructure)
+        draft.last += _clones(observed, place, infrastructure)
         name = place.slot.name
         reference = _reference(place.infrastructure)
         bootstrap = _reference(place.bootstrap) if place.bootstrap is not None else None
-        actions.append(create(MACHINE, desired.new_machine(machine_set, name, domain, reference, bootstrap)))
-        actions.append(emit(MACHINE_SET, machine_set, reason="SuccessfulCreate", message=f'Created Machine "{name}"'))
-    if counted := used_slots_patch(observed, places[-1].slot.number + 1):
-        actions.append(counted)
-    return actions
+        draft.last.append(create(MACHINE, desired.new_machine(machine_set, name, domain, reference, bootstrap)))
+        draft.last.append(draft.event("SuccessfulCreate", f'Created Machine "{name}"'))
+    draft.last.append(used_slots_patch(observed, places[-1].slot.number + 1))
 
 
 def used_slots_patch(observed: Observed, used: int) -> MergePatch | None:
@@ -96,26 +93,20 @@ def cleaned(observed: Observed) -> Iterator[Action]:
                     yield delete(kind, obj)
 
 
-def deleted(observed: Observed, now: datetime) -> list[Action]:
-    """The actions that delete surplus Machines."""
+def delete_machines(draft: ConditionsDraft[MachineSet], observed: Observed) -> None:
+    """Delete surplus Machines."""
     machine_set, machines = observed.machine_set, observed.machines
     order = machine_set.spec.deletion.order
     spreads = observed.cluster is not None and bool(spread.domains(machine_set, observed.cluster))
-    surplus = to_delete(machines, len(machines) - observed.replicas, order, now, spread=spreads)
-    return [action for machine in surplus if not is_deleting(machine) for action in _deletion(observed, machine)]
+    for machine in to_delete(machines, len(machines) - observed.replicas, order, draft.now, spread=spreads):
+        if not is_deleting(machine):
+            event = draft.event("SuccessfulDelete", f'Deleted Machine "{machine.metadata.name}"')
+            draft.last += [delete(MACHINE, machine), event]
 
 
 def missing_machines(observed: Observed) -> int:
     """Number of Machines to create."""
     return max(observed.replicas - len(observed.machines) - len(observed.orphans), 0)
-
-
-def _deletion(observed: Observed, machine: Machine) -> list[Action]:
-    message = f'Deleted Machine "{machine.metadata.name}"'
-    return [
-        delete(MACHINE, machine),
-        emit(MACHINE_SET, observed.machine_set, reason="SuccessfulDelete", message=message),
-    ]
 
 
 def _is_usable(observed: Observed, place: Place) -> bool:
@@ -148,7 +139,7 @@ def _clone(observed: Observed, template: External, target: External, name: str) 
         cluster=machine_set.spec.cluster_name,
         labels=labels,
         annotations=annotations,
-        owners=[desired.cloned_by(machine_set)],
+        owners=[owner_reference(MACHINE_SET, machine_set)],
     )
 
 

@@ -14,10 +14,8 @@ from typing import Final
 from ironbell.api.bootstrap.kubeadmconfig import (
     KUBEADM_CONFIG,
     KubeadmConfig,
-    KubeadmConfigDeprecatedStatus,
     KubeadmConfigInitializationStatus,
     KubeadmConfigStatus,
-    KubeadmConfigV1Beta1DeprecatedStatus,
 )
 from ironbell.api.meta import Condition
 from ironbell.contract.clusters import bootstrap
@@ -30,7 +28,6 @@ from ironbell.contract.conditions.legacy import (
     WARNING,
     LegacyCondition,
     legacy_false,
-    legacy_summary,
     legacy_true,
 )
 from ironbell.kube.draft import replace
@@ -81,13 +78,7 @@ class ConfigDraft(ConditionsDraft[KubeadmConfig]):
     status: KubeadmConfigStatus
 
     def __init__(self, config: KubeadmConfig, now: datetime) -> None:
-        super().__init__(
-            KUBEADM_CONFIG,
-            config,
-            now,
-            deprecated=KubeadmConfigDeprecatedStatus,
-            v1beta1=KubeadmConfigV1Beta1DeprecatedStatus,
-        )
+        super().__init__(KUBEADM_CONFIG, config, now)
 
     def report(self, *findings: Finding, data_secret: str = "") -> None:
         """Set conditions, and those that summarize them; `data_secret` is the name of the Secret once it exists."""
@@ -97,7 +88,7 @@ class ConfigDraft(ConditionsDraft[KubeadmConfig]):
         types = (DATA_SECRET, CERTIFICATES, BOOTSTRAP)
         ready = summary(self.status.conditions, READY, types, ignore_if_missing=(BOOTSTRAP,), reason=_READY_REASONS)
         self.put(ready, paused_condition(KUBEADM_CONFIG.kind, self.obj))
-        self.put_legacy(legacy_summary(self.older.conditions, types=types))
+        self.summarize_legacy(*types)
         self.observe_generation()
         if data_secret:
             initialization = KubeadmConfigInitializationStatus(data_secret_created=True)

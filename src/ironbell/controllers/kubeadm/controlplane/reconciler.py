@@ -148,8 +148,7 @@ class ControlPlaneReconciler:
         if observed.cluster is None:
             draft.wait("WaitingForCluster", "No owner reference to a Cluster is set yet.")
             return draft.decision()
-        if added := add_finalizer(KUBEADM_CONTROL_PLANE, observed.kcp, FINALIZER):
-            draft.first.append(added)
+        draft.first.append(add_finalizer(KUBEADM_CONTROL_PLANE, observed.kcp, FINALIZER))
         _decide(draft, observation, observed.cluster)
         return draft.decision()
 
@@ -218,7 +217,7 @@ def _delete(draft: Draft[KubeadmControlPlane], scope: Scope) -> None:
     draft.status = status_of(assessed, report, now)
     draft.last += step.actions
     if step.done:
-        draft.last += _optional(remove_finalizer(KUBEADM_CONTROL_PLANE, draft.obj, FINALIZER))
+        draft.last.append(remove_finalizer(KUBEADM_CONTROL_PLANE, draft.obj, FINALIZER))
     else:
         draft.owned += machine_status_patches(observed.machines, assessed.plane.machines)
         draft.wait(step.mark.reason, step.mark.message)
@@ -258,7 +257,7 @@ def _reconcile(draft: Draft[KubeadmControlPlane], scope: Scope, place: Slot) -> 
         *(patch for patch in written if patch.name in touched),
         *next_actions,
         # Machines have many writers: a conflict here must not block the writes above
-        *_template_owner(scope),
+        _template_owner(scope),
         *(patch for patch in written if patch.name not in touched),
         *expiry.recorded(observed.facts.serving, observed.machines, observed.configs),
         *_synced(scope, plane, {patch.name for patch in written} | touched),
@@ -267,10 +266,6 @@ def _reconcile(draft: Draft[KubeadmControlPlane], scope: Scope, place: Slot) -> 
     draft.waiting = step.waiting
     for when in requeues:
         draft.requeue_after(None if when is None else when - now + timedelta(seconds=1))
-
-
-def _optional(action: Action | None) -> tuple[Action, ...]:
-    return () if action is None else (action,)
 
 
 def _prepare(scope: Scope, plane: ControlPlane) -> Preparation:
@@ -357,13 +352,13 @@ def _was_creating_certificates(kcp: KubeadmControlPlane) -> bool:
     return current is not None and current.status == "Unknown"
 
 
-def _template_owner(scope: Scope) -> Iterable[Action]:
+def _template_owner(scope: Scope) -> Action | None:
     """Make the Cluster own the template, so that the template is deleted and moved with it."""
     template = scope.observed.template
     if template is None or template.obj is None or template.kind is None or template.is_deleting:
-        return ()
+        return None
     owners = with_owner(template.obj.metadata.owner_references, owner_reference(CLUSTER, scope.cluster))
-    return _optional(owners_patch(template.kind, template.obj, owners))
+    return owners_patch(template.kind, template.obj, owners)
 
 
 def _synced(scope: Scope, plane: ControlPlane, busy: Container[str]) -> Iterable[Action]:

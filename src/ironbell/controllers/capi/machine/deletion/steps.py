@@ -73,9 +73,7 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None
         _delete_node(draft, observed)
     else:
         draft.deleting = (Reason.DELETION_COMPLETED, "Deletion completed")
-    released = remove_finalizer(MACHINE, draft.machine, FINALIZER_MACHINE)
-    if released is not None:
-        draft.last.append(released)
+    draft.last.append(remove_finalizer(MACHINE, draft.machine, FINALIZER_MACHINE))
 
 
 def _node_is_free(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:

@@ -33,9 +33,7 @@ def reconcile(draft: Draft[KubeadmControlPlane], observed: Observed) -> None:
             return
     owner = owner_reference(KUBEADM_CONTROL_PLANE, draft.obj, controller=True)
     for machine in observed.strays:
-        change = owners_patch(MACHINE, machine, with_owner(machine.metadata.owner_references, owner))
-        if change is not None:
-            draft.owned.append(change)
+        draft.owned.append(owners_patch(MACHINE, machine, with_owner(machine.metadata.owner_references, owner)))
 
 
 def _problem(kcp: KubeadmControlPlane, machine: Machine) -> str:
