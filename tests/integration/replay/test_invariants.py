@@ -18,7 +18,6 @@ from ironbell.controllers.kubeadm.controlplane import steps
 from ironbell.controllers.kubeadm.controlplane.machines import hook
 from ironbell.controllers.kubeadm.controlplane.machines.preflight import PASSED
 from ironbell.controllers.kubeadm.controlplane.machines.quorum import EtcdForecast
-from ironbell.kube.decision import do
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.capi.capisite import site
@@ -58,10 +57,10 @@ def no_drain(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_finalizer(patch: pytest.MonkeyPatch) -> None:
-    def deleting(observed: Any, *_more: object) -> Any:
-        return do(remove_finalizer(machinedeployment.MACHINE_DEPLOYMENT, observed.deployment, FINALIZER))
+    def delete(draft: Any, *_more: object) -> None:
+        draft.last.append(remove_finalizer(machinedeployment.MACHINE_DEPLOYMENT, draft.obj, FINALIZER))
 
-    patch.setattr(machinedeployment, "_deleting", deleting)
+    patch.setattr(machinedeployment, "_delete", delete)
 
 
 def member_forgotten(patch: pytest.MonkeyPatch) -> None:

@@ -6,16 +6,16 @@ machinedeployment_sync.go (syncDeploymentStatus).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ironbell.api.cluster import MACHINE_DEPLOYMENT, MACHINE_SET
+from ironbell.api.cluster import MACHINE_SET
 from ironbell.api.cluster.deprecated import LegacyCondition
-from ironbell.api.cluster.machinedeployment import MachineDeploymentPhase
+from ironbell.api.cluster.machinedeployment import MachineDeployment, MachineDeploymentPhase
 from ironbell.api.cluster.machineset import MachineSet
-from ironbell.api.meta import Condition, to_builtin
+from ironbell.api.meta import Condition
 from ironbell.contract.clusters.machine_causes import cause_lines
-from ironbell.contract.clusters.paused import paused_condition
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import (
     INFO,
     WARNING,
@@ -27,11 +27,17 @@ from ironbell.contract.conditions.legacy import (
 from ironbell.contract.selectors import text
 from ironbell.controllers.capi.machinedeployment.limits import ROLLING_UPDATE, Limits
 from ironbell.controllers.capi.machinedeployment.observed import Observed
-from ironbell.controllers.capi.machines import joined_versions, stale_message, unhealthy_message
-from ironbell.controllers.capi.rollup import machines_ready, machines_up_to_date, remediating
-from ironbell.controllers.capi.status import status_patch
+from ironbell.controllers.capi.machines import joined_versions, stale_line, unhealthy_message
+from ironbell.controllers.capi.rollup import (
+    machines_ready,
+    machines_up_to_date,
+    missing_templates,
+    remediating,
+    scaling_down,
+)
+from ironbell.controllers.capi.status import paused
 from ironbell.kube.conditions import find_condition
-from ironbell.kube.decision import Fields, MergePatch
+from ironbell.kube.draft import replace
 from ironbell.kube.finalizers import is_deleting
 
 _OWNER_SUFFIX = " by MachineDeployment/MachineSet"
@@ -43,45 +49,43 @@ def total(sets: Iterable[MachineSet], count: Callable[[MachineSet], int | None])
     return sum(known) if known else None
 
 
-def status_change(observed: Observed, limits: Limits, new: MachineSet | None, now: datetime) -> MergePatch | None:
-    """The patch that brings the status up to date; None if nothing changes."""
-    deployment, sets = observed.deployment, observed.sets
+def report(
+    draft: ConditionsDraft[MachineDeployment], observed: Observed, limits: Limits, new: MachineSet | None
+) -> None:
+    """Bring the status up to date."""
+    sets, now = observed.sets, draft.now
     available = total(sets, lambda s: s.status.available_replicas)
-    conditions = [
-        _paused(observed),
+    draft.put(
+        paused(draft, observed.cluster),
         _available(observed, limits, available),
         _rolling_out(observed),
         _scaling_up(observed),
-        _scaling_down(observed, now),
+        _no_replicas(observed, "ScalingDown")
+        or scaling_down(observed.machines, _current(observed), _desired(observed), now),
         machines_ready(observed.machines, "MachinesReady"),
         machines_up_to_date(observed.machines, "MachinesUpToDate", now),
         remediating(observed.machines, unhealthy_message(observed.machines, _OWNER_SUFFIX)),
         _deleting(observed, now),
-    ]
-    changes: Fields = {
-        "selector": text(deployment.spec.selector),
-        "replicas": total(sets, lambda s: s.status.replicas),
-        "readyReplicas": total(sets, lambda s: s.status.ready_replicas),
-        "availableReplicas": available,
-        "upToDateReplicas": total(sets, lambda s: s.status.up_to_date_replicas),
-        "versions": to_builtin(joined_versions(version for s in sets for version in s.status.versions)),
-        "phase": _phase(observed),
-    }
-    return status_patch(
-        MACHINE_DEPLOYMENT,
-        deployment,
-        changes,
-        conditions,
-        legacy=_legacy(limits, new, available or 0),
-        summary=("Available",),
-        deprecated=_deprecated(sets, new, available or 0),
-        now=now,
     )
-
-
-def pause_change(observed: Observed, now: datetime) -> MergePatch | None:
-    """The patch of the condition Paused alone; None if nothing changes."""
-    return status_patch(MACHINE_DEPLOYMENT, observed.deployment, {}, [_paused(observed)], now=now, observe=False)
+    draft.status = replace(
+        draft.status,
+        selector=text(draft.obj.spec.selector),
+        replicas=total(sets, lambda s: s.status.replicas),
+        ready_replicas=total(sets, lambda s: s.status.ready_replicas),
+        available_replicas=available,
+        up_to_date_replicas=total(sets, lambda s: s.status.up_to_date_replicas),
+        versions=joined_versions(version for s in sets for version in s.status.versions),
+        phase=_phase(observed),
+    )
+    draft.set_older(
+        updated_replicas=(new.status.replicas or 0) if new is not None else 0,
+        ready_replicas=draft.status.ready_replicas or 0,
+        available_replicas=available or 0,
+        unavailable_replicas=max(sum(s.spec.replicas or 0 for s in sets) - (available or 0), 0),
+    )
+    draft.put_legacy(*_legacy(limits, new, available or 0))
+    draft.summarize_legacy("Available")
+    draft.observe_generation()
 
 
 def is_complete(observed: Observed, replicas: int) -> bool:
@@ -112,11 +116,6 @@ def _phase(observed: Observed) -> str:
     return (MachineDeploymentPhase.SCALING_UP if current < desired else MachineDeploymentPhase.SCALING_DOWN).value
 
 
-def _paused(observed: Observed) -> Condition:
-    paused = observed.cluster is not None and bool(observed.cluster.spec.paused)
-    return paused_condition(MACHINE_DEPLOYMENT.kind, observed.deployment, cluster_paused=paused)
-
-
 def _available(observed: Observed, limits: Limits, available: int | None) -> Condition:
     deployment = observed.deployment
     if deployment.spec.replicas is None:
@@ -135,8 +134,7 @@ def _available(observed: Observed, limits: Limits, available: int | None) -> Con
             f" (spec.strategy.rollout.maxUnavailable is {rolling.max_unavailable or 0}, spec.replicas is"
             f" {limits.replicas})"
         )
-    missing = _missing(observed)
-    obstacles = [f"* {missing.removeprefix('because ')}"] if missing else []
+    obstacles = [f"* {missing}"] if (missing := _missing(observed)) else []
     message = "\n".join([message, *obstacles, *cause_lines(observed.machines)])
     if is_deleting(deployment):
         message = "Deletion in progress"
@@ -159,20 +157,12 @@ def _scaling_up(observed: Observed) -> Condition:
         return waiting
     current, desired, missing = _current(observed), _desired(observed), _missing(observed)
     if current >= desired:
-        message = f"Scaling up would be blocked {missing}" if missing and not is_deleting(observed.deployment) else ""
+        message = (
+            f"Scaling up would be blocked because {missing}" if missing and not is_deleting(observed.deployment) else ""
+        )
         return Condition(type="ScalingUp", status="False", reason="NotScalingUp", message=message)
-    message = f"Scaling up from {current} to {desired} replicas" + (f" is blocked {missing}" if missing else "")
+    message = f"Scaling up from {current} to {desired} replicas" + (f" is blocked because {missing}" if missing else "")
     return Condition(type="ScalingUp", status="True", reason="ScalingUp", message=message)
-
-
-def _scaling_down(observed: Observed, now: datetime) -> Condition:
-    if (waiting := _no_replicas(observed, "ScalingDown")) is not None:
-        return waiting
-    current, desired = _current(observed), _desired(observed)
-    if current <= desired:
-        return Condition(type="ScalingDown", status="False", reason="NotScalingDown", message="")
-    message = f"Scaling down from {current} to {desired} replicas{_stale(observed, now)}"
-    return Condition(type="ScalingDown", status="True", reason="ScalingDown", message=message)
 
 
 def _deleting(observed: Observed, now: datetime) -> Condition:
@@ -181,7 +171,7 @@ def _deleting(observed: Observed, now: datetime) -> Condition:
     machines, sets = len(observed.machines), len(observed.sets)
     message = "Deletion completed"
     if machines:
-        progress = f"Deleting {machines} Machine{'' if machines == 1 else 's'}{_stale(observed, now)}"
+        progress = f"Deleting {machines} Machine{'' if machines == 1 else 's'}{stale_line(observed.machines, now)}"
         message = "\n".join([progress, *cause_lines(observed.machines)])
     elif sets:
         message = f"Deleting {sets} MachineSets"
@@ -196,24 +186,7 @@ def _no_replicas(observed: Observed, condition: str) -> Condition | None:
 
 
 def _missing(observed: Observed) -> str:
-    externals = (observed.bootstrap, observed.infrastructure)
-    kinds = [external.reference.kind for external in externals if external is not None and external.is_missing]
-    return f"because {' and '.join(kinds)} do{'es' if len(kinds) == 1 else ''} not exist" if kinds else ""
-
-
-def _stale(observed: Observed, now: datetime) -> str:
-    message = stale_message(observed.machines, now)
-    return f"\n* {message}" if message else ""
-
-
-def _deprecated(sets: Sequence[MachineSet], new: MachineSet | None, available: int) -> Fields:
-    desired = sum(s.spec.replicas or 0 for s in sets)
-    return {
-        "updatedReplicas": (new.status.replicas or 0) if new is not None else 0,
-        "readyReplicas": total(sets, lambda s: s.status.ready_replicas) or 0,
-        "availableReplicas": available,
-        "unavailableReplicas": max(desired - available, 0),
-    }
+    return missing_templates(observed.bootstrap, observed.infrastructure)
 
 
 def _legacy(limits: Limits, new: MachineSet | None, available: int) -> list[LegacyCondition | None]:

@@ -32,6 +32,10 @@ class SetsByTemplate:
     reason: str = ""
     """The reason why there is no new MachineSet."""
 
+    @property
+    def all(self) -> tuple[MachineSet, ...]:
+        return (*([self.new] if self.new is not None else []), *self.old)
+
 
 def rollout_fields(template_spec: object) -> Fields:
     """The fields of a template's spec whose change creates new Machines, as plain data."""
