@@ -15,16 +15,16 @@ from datetime import datetime, timedelta
 
 from ironbell.api.cluster import CLUSTER, MACHINE_POOL
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.common import StatusVersion
+from ironbell.api.cluster.common import ObjectReference, StatusVersion
+from ironbell.api.cluster.machine import MachineInitializationStatus
 from ironbell.api.cluster.machinepool import MachinePool, MachinePoolPhase
 from ironbell.api.cluster.names import ANNOTATION_REPLICAS_MANAGED_BY, FINALIZER_MACHINE_POOL, LABEL_CLUSTER_NAME
-from ironbell.api.meta import to_builtin
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.clusters.bootstrap import BootstrapConfig
 from ironbell.contract.clusters.external import External, read_reference
 from ironbell.contract.clusters.infrastructure import InfrastructureMachine
-from ironbell.contract.clusters.paused import is_paused, paused_condition
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import (
     INFO,
     LegacyCondition,
@@ -38,9 +38,10 @@ from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.controllers.capi.indexes import MACHINE_POOLS_OF_CLUSTER
 from ironbell.controllers.capi.machines import joined_versions
 from ironbell.controllers.capi.machineset.reconciler import CLUSTER_CHANGED
-from ironbell.controllers.capi.status import status_patch
-from ironbell.kube.decision import Action, Decision, Fact, Fields, Key, Need, Waiting, delete, do, patch, wait
-from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
+from ironbell.controllers.capi.status import begin, paused
+from ironbell.kube.decision import Action, Decision, Fact, Fields, Key, Need, delete, patch
+from ironbell.kube.draft import replace
+from ironbell.kube.finalizers import is_deleting, remove_finalizer
 from ironbell.kube.reconciler import Cache, Declaration, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.queries import PUSHED_S, AllNodes, NodeView
@@ -91,44 +92,33 @@ class MachinePoolReconciler:
         pool = cache.get(MACHINE_POOL, *key)
         if pool is None:
             return None
-        template, name = pool.spec.template.spec, pool.spec.cluster_name
+        template = pool.spec.template.spec
         config = template.bootstrap.config_ref
-        cluster = cache.get(CLUSTER, key[0], name)
+        cluster = cache.get(CLUSTER, key[0], pool.spec.cluster_name)
         return Observed(
             pool,
             cluster,
             read_reference(cache, template.infrastructure_ref, key[0]),
             read_reference(cache, config, key[0]) if config.name else None,
-            cache.fact(AllNodes(ClusterKey.named(key[0], name, cluster)), PUSHED_S),
+            cache.fact(AllNodes(_cluster_key(pool, cluster)), PUSHED_S),
         )
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        pool, cluster = observed.pool, observed.cluster
-        if cluster is None and not is_deleting(pool):
-            name = f"{pool.metadata.namespace}/{pool.spec.cluster_name}"
-            return wait("ClusterNotFound", f"Cluster {name} does not exist; create it")
-        if added := add_finalizer(MACHINE_POOL, pool, FINALIZER_MACHINE_POOL):
-            return do(added)
-        cluster_paused = cluster is not None and bool(cluster.spec.paused)
-        paused = paused_condition(MACHINE_POOL.kind, pool, cluster_paused=cluster_paused)
-        if is_paused(pool, cluster_paused=cluster_paused):
-            change = status_patch(MACHINE_POOL, pool, {}, [paused], now=now, observe=False)
-            return do(change, waiting=Waiting("Paused", paused.message))
-        members = members_of(observed, now)
-        change = status_patch(
-            MACHINE_POOL,
-            pool,
-            _status(observed, members),
-            [paused],
-            legacy=list(_legacy(observed, members)),
-            summary=("BootstrapReady", "InfrastructureReady", "ReplicasReady"),
-            deprecated=_deprecated(observed, members),
-            now=now,
-        )
-        if is_deleting(pool):
-            return _deleting(observed, change)
-        needs = [Need(AllNodes(ClusterKey.named(pool.metadata.namespace, pool.spec.cluster_name, cluster)), PUSHED_S)]
-        return do(change, *_attached(observed, members), needs=needs, waiting=_waiting(observed))
+        draft = ConditionsDraft(MACHINE_POOL, observed.pool, now)
+        if begin(draft, observed.cluster, FINALIZER_MACHINE_POOL):
+            members = members_of(observed, now)
+            _report(draft, observed, members)
+            if draft.is_deleting:
+                _delete(draft, observed)
+            else:
+                draft.need(Need(AllNodes(_cluster_key(draft.obj, observed.cluster)), PUSHED_S))
+                draft.last += _attached(observed, members)
+                _set_waiting(draft, observed)
+        return draft.decision()
+
+
+def _cluster_key(pool: MachinePool, cluster: Cluster | None) -> ClusterKey:
+    return ClusterKey.named(pool.metadata.namespace, pool.spec.cluster_name, cluster)
 
 
 def members_of(observed: Observed, now: datetime) -> Members:
@@ -176,24 +166,33 @@ def _current(observed: Observed) -> int | None:
     return observed.pool.status.replicas if reported is None else reported
 
 
-def _status(observed: Observed, members: Members) -> Fields:
-    current = _current(observed)
-    flags = {
-        "bootstrapDataSecretCreated": _has_data(observed),
-        "infrastructureProvisioned": _provisioned(observed)
-        or bool(observed.pool.status.initialization.infrastructure_provisioned),
-    }
+def _report(draft: ConditionsDraft[MachinePool], observed: Observed, members: Members) -> None:
+    """Bring the status up to date."""
+    current, held = _current(observed), draft.status.initialization
     running = [node.node_info.kubelet_version for node in members.nodes]
-    return {
-        "phase": phase_of(observed, members),
-        "initialization": {name: True for name, value in flags.items() if value},
-        "replicas": current,
-        "readyReplicas": current,
-        "availableReplicas": current,
-        "upToDateReplicas": observed.pool.spec.replicas,
-        "nodeRefs": [{"apiVersion": "v1", "kind": "Node", "name": n.name, "uid": n.uid} for n in members.nodes],
-        "versions": to_builtin(joined_versions(StatusVersion(version=v, replicas=1) for v in running if v)),
-    }
+    draft.put(paused(draft, observed.cluster))
+    draft.status = replace(
+        draft.status,
+        phase=phase_of(observed, members),
+        initialization=MachineInitializationStatus(
+            bootstrap_data_secret_created=_has_data(observed) or None,
+            infrastructure_provisioned=_provisioned(observed) or held.infrastructure_provisioned or None,
+        ),
+        replicas=current,
+        ready_replicas=current,
+        available_replicas=current,
+        up_to_date_replicas=draft.obj.spec.replicas,
+        node_refs=[ObjectReference(api_version="v1", kind="Node", name=n.name, uid=n.uid) for n in members.nodes],
+        versions=joined_versions(StatusVersion(version=version, replicas=1) for version in running if version),
+    )
+    draft.set_older(
+        ready_replicas=members.ready,
+        available_replicas=members.available,
+        unavailable_replicas=max((current or 0) - members.available, 0),
+    )
+    draft.put_legacy(*_legacy(observed, members))
+    draft.summarize_legacy("BootstrapReady", "InfrastructureReady", "ReplicasReady")
+    draft.observe_generation()
 
 
 def phase_of(observed: Observed, members: Members) -> str:
@@ -210,14 +209,6 @@ def phase_of(observed: Observed, members: Members) -> str:
     if members.nodes:
         return MachinePoolPhase.PROVISIONED.value
     return (MachinePoolPhase.PROVISIONING if _has_data(observed) else MachinePoolPhase.PENDING).value
-
-
-def _deprecated(observed: Observed, members: Members) -> Fields:
-    return {
-        "readyReplicas": members.ready,
-        "availableReplicas": members.available,
-        "unavailableReplicas": max((_current(observed) or 0) - members.available, 0),
-    }
 
 
 def _legacy(observed: Observed, members: Members) -> Iterator[LegacyCondition | None]:
@@ -271,20 +262,22 @@ def _attached(observed: Observed, members: Members) -> Iterator[Action | None]:
             yield patch(kind, obj, {"metadata": metadata}, locked=True)
 
 
-def _deleting(observed: Observed, change: Action | None) -> Decision:
+def _delete(draft: ConditionsDraft[MachinePool], observed: Observed) -> None:
     left = [external for external in observed.references if not external.is_missing]
     if not left:
-        return do(change, remove_finalizer(MACHINE_POOL, observed.pool, FINALIZER_MACHINE_POOL))
-    doomed = [delete(*external.kind_and_object) for external in left if external.exists and not external.is_deleting]
-    return wait("DeletingReferences", f"waiting for {', '.join(map(str, left))} to be deleted", change, *doomed)
+        draft.last.append(remove_finalizer(MACHINE_POOL, draft.obj, FINALIZER_MACHINE_POOL))
+        return
+    draft.last += [
+        delete(*external.kind_and_object) for external in left if external.exists and not external.is_deleting
+    ]
+    draft.wait("DeletingReferences", f"waiting for {', '.join(map(str, left))} to be deleted")
 
 
-def _waiting(observed: Observed) -> Waiting | None:
+def _set_waiting(draft: ConditionsDraft[MachinePool], observed: Observed) -> None:
     for external in observed.references:
         if not external.exists:
-            return Waiting("ReferencedObjectMissing", str(external))
+            draft.wait("ReferencedObjectMissing", str(external))
     if not _has_data(observed):
-        return Waiting("WaitingForBootstrapData", f"{observed.bootstrap} has no data yet")
+        draft.wait("WaitingForBootstrapData", f"{observed.bootstrap} has no data yet")
     if not _provisioned(observed):
-        return Waiting("WaitingForInfrastructure", f"{observed.infrastructure} is not provisioned")
-    return None
+        draft.wait("WaitingForInfrastructure", f"{observed.infrastructure} is not provisioned")
