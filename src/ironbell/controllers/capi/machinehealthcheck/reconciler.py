@@ -8,17 +8,17 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machinehealthcheck.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Final
 
 from ironbell.api.cluster.cluster import CLUSTER, Cluster
 from ironbell.api.cluster.machinehealthcheck import MACHINE_HEALTH_CHECK, MachineHealthCheck
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
-from ironbell.api.meta import Condition, to_builtin
-from ironbell.contract.clusters.paused import PAUSED, is_paused, paused_condition
+from ironbell.api.meta import to_builtin
+from ironbell.contract.clusters.paused import PAUSED
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import ERROR, WARNING, legacy_false, legacy_true
 from ironbell.contract.owners import owner_reference, with_owner
 from ironbell.controllers.capi.machinehealthcheck import observed as observing
@@ -36,15 +36,17 @@ from ironbell.controllers.capi.machinehealthcheck.limits import Allowance, allow
 from ironbell.controllers.capi.machinehealthcheck.observed import NOT_QUERIED, Observed, known_nodes
 from ironbell.controllers.capi.machinehealthcheck.observed import targets as with_nodes
 from ironbell.controllers.capi.machinehealthcheck.remediation import healthy, unhealthy
-from ironbell.controllers.capi.status import status_patch
-from ironbell.kube.conditions import find_condition, is_true
-from ironbell.kube.decision import Action, Decision, Fields, Key, MergePatch, Waiting, do, emit, patch, wait
+from ironbell.controllers.capi.status import paused
+from ironbell.kube.conditions import is_true
+from ironbell.kube.decision import Decision, Fields, Key, MergePatch, patch
+from ironbell.kube.draft import replace
 from ironbell.kube.reconciler import Cache, Declaration
 
 NOT_KNOWN: Final = "NodesNotKnown"
 MACHINES_AT_ONCE: Final = 100
 """Number of Machines that one decision writes to; a conflict with one of them restarts the decision."""
 TARGETS_MAX: Final = 10000
+_SECOND: Final = timedelta(seconds=1)
 
 
 class MachineHealthCheckReconciler:
@@ -57,18 +59,20 @@ class MachineHealthCheckReconciler:
         return observing.observe(cache, key)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        check, cluster = observed.check, observed.cluster
+        draft, cluster = ConditionsDraft(MACHINE_HEALTH_CHECK, observed.check, now), observed.cluster
+        pause = paused(draft, cluster)
         if cluster is None:
-            name = f"{check.metadata.namespace}/{check.spec.cluster_name}"
-            return wait("ClusterNotFound", f"Cluster {name} does not exist; create it or correct spec.clusterName")
-        paused = cluster.spec.paused is True
-        condition = paused_condition(MACHINE_HEALTH_CHECK.kind, check, cluster_paused=paused)
-        if is_paused(check, cluster_paused=paused):
-            change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [condition], now=now, observe=False)
-            return wait(PAUSED, condition.message, change)
-        if observed.problem:
-            return wait("InvalidSelector", observed.problem)
-        return _checked(observed, cluster, condition, now)
+            name = f"{draft.metadata.namespace}/{draft.obj.spec.cluster_name}"
+            draft.wait("ClusterNotFound", f"Cluster {name} does not exist; create it or correct spec.clusterName")
+        elif pause.status == "True":
+            draft.put(pause)
+            draft.wait(PAUSED, pause.message)
+        elif observed.problem:
+            draft.wait("InvalidSelector", observed.problem)
+        else:
+            draft.put(pause)
+            _check(draft, observed, cluster)
+        return draft.decision()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,51 +85,34 @@ class _Result:
         return [(target, diagnosis) for target, diagnosis in self.diagnoses if diagnosis.health is health]
 
     @property
-    def requeue_after_s(self) -> float | None:
+    def check_in(self) -> timedelta | None:
+        """Time after which a Machine could become unhealthy without any other change."""
         waits = [diagnosis.check_in for _, diagnosis in self.diagnoses if diagnosis.check_in is not None]
-        return max(min(waits).total_seconds(), 1.0) if waits else None
+        return max(min(waits), _SECOND) if waits else None
 
 
-def _checked(observed: Observed, cluster: Cluster, paused: Condition, now: datetime) -> Decision:
-    check, belongs = observed.check, _belongs(observed.check, cluster)
+def _check(draft: ConditionsDraft[MachineHealthCheck], observed: Observed, cluster: Cluster) -> None:
+    draft.first.append(_belongs(draft.obj, cluster))
     known = known_nodes(observed) if is_true(cluster.status.conditions, "ControlPlaneInitialized") else NOT_QUERIED
+    draft.need(*known.needs)
+    if known.problem:
+        draft.wait(NOT_KNOWN, known.problem)
     if known.is_pending:
-        change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [paused], now=now, observe=False)
-        return wait(NOT_KNOWN, known.problem, belongs, change, needs=known.needs)
+        return
     targets = with_nodes(observed.machines, known)
-    checker = HealthChecker.of(cluster, check.spec.checks, now, restored=known.restored)
+    checker = HealthChecker.of(cluster, draft.obj.spec.checks, draft.now, restored=known.restored)
     result = _Result(tuple((target, checker.diagnose(target)) for target in targets))
     well, ill = result.of(Health.HEALTHY), result.of(Health.UNHEALTHY)
-    trigger = check.spec.remediation.trigger_if
+    trigger = draft.obj.spec.remediation.trigger_if
     limit = allowance(trigger, total=len(targets), healthy=len(well), reported=len(ill))
-    actions, remaining = _on_machines(observed, well, ill, now, act=limit.allowed)
-    return do(
-        belongs,
-        _status(observed, result, limit, paused, now),
-        _restricted(check, limit, len(ill)),
-        *actions,
-        needs=known.needs,
-        waiting=Waiting(NOT_KNOWN, known.problem) if known.problem else None,
-        requeue_after_s=0.0 if remaining else result.requeue_after_s,
-    )
-
-
-def _on_machines(
-    observed: Observed,
-    well: Sequence[tuple[Target, Diagnosis]],
-    ill: Sequence[tuple[Target, Diagnosis]],
-    now: datetime,
-    *,
-    act: bool,
-) -> tuple[list[Action], bool]:
-    """The writes to Machines now, the unhealthy first; and whether more are left."""
+    _report(draft, observed, result, limit)
     groups = chain(
-        ([*unhealthy(observed, target.machine, diagnosis, now, act=act)] for target, diagnosis in ill),
-        ([*healthy(target.machine, observed.remediation, now)] for target, _ in well),
+        ([*unhealthy(observed, target.machine, diagnosis, draft.now, act=limit.allowed)] for target, diagnosis in ill),
+        ([*healthy(target.machine, observed.remediation, draft.now)] for target, _ in well),
     )
     changed = filter(None, groups)
-    actions = [action for group in islice(changed, MACHINES_AT_ONCE) for action in group]
-    return actions, next(changed, None) is not None
+    draft.last += chain.from_iterable(islice(changed, MACHINES_AT_ONCE))
+    draft.requeue_after(result.check_in if next(changed, None) is None else 0.0)
 
 
 def _belongs(check: MachineHealthCheck, cluster: Cluster) -> MergePatch | None:
@@ -139,33 +126,28 @@ def _belongs(check: MachineHealthCheck, cluster: Cluster) -> MergePatch | None:
     return patch(MACHINE_HEALTH_CHECK, check, {"metadata": change}, locked=True) if change else None
 
 
-def _status(
-    observed: Observed, result: _Result, limit: Allowance, paused: Condition, now: datetime
-) -> MergePatch | None:
+def _report(draft: ConditionsDraft[MachineHealthCheck], observed: Observed, result: _Result, limit: Allowance) -> None:
+    """Bring the status up to date, and emit an event once if Machines stay unhealthy."""
     names = sorted(target.machine.metadata.name for target, _ in result.diagnoses)
-    fields: Fields = {
-        "expectedMachines": len(names),
-        "currentHealthy": len(result.of(Health.HEALTHY)),
-        "remediationsAllowed": limit.more,
-        "targets": names[:TARGETS_MAX],
-    }
-    condition = Condition(type=REMEDIATION_ALLOWED, status="True", reason=Reason.REMEDIATION_ALLOWED)
-    legacy = [legacy_true(REMEDIATION_ALLOWED)]
-    if not limit.allowed:
+    draft.status = replace(
+        draft.status,
+        expected_machines=len(names),
+        current_healthy=len(result.of(Health.HEALTHY)),
+        remediations_allowed=limit.more,
+        targets=names[:TARGETS_MAX],
+    )
+    ill, old = result.of(Health.UNHEALTHY), draft.condition(REMEDIATION_ALLOWED)
+    if limit.allowed:
+        draft.set(REMEDIATION_ALLOWED, "True", Reason.REMEDIATION_ALLOWED)
+        draft.put_legacy(legacy_true(REMEDIATION_ALLOWED))
+    else:
         reason = Reason.TOO_MANY_UNHEALTHY
-        condition = Condition(type=REMEDIATION_ALLOWED, status="False", reason=reason, message=limit.message)
-        legacy = [legacy_false(REMEDIATION_ALLOWED, reason, WARNING, limit.message)]
+        draft.set(REMEDIATION_ALLOWED, "False", reason, limit.message)
+        draft.put_legacy(legacy_false(REMEDIATION_ALLOWED, reason, WARNING, limit.message))
+        if ill and (old is None or old.message != limit.message):
+            draft.emit("RemediationRestricted", limit.message, warning=True)
     remediation = observed.remediation
-    if remediation is not None and not remediation.template.exists and result.of(Health.UNHEALTHY):
-        legacy.append(
-            legacy_false(TEMPLATE_AVAILABLE, "ExternalRemediationTemplateNotFound", ERROR, str(remediation.template))
-        )
-    return status_patch(MACHINE_HEALTH_CHECK, observed.check, fields, [condition, paused], now=now, legacy=legacy)
-
-
-def _restricted(check: MachineHealthCheck, limit: Allowance, ill: int) -> Action | None:
-    """The event about Machines that stay unhealthy, once."""
-    condition = find_condition(check.status.conditions, REMEDIATION_ALLOWED)
-    if limit.allowed or not ill or (condition is not None and condition.message == limit.message):
-        return None
-    return emit(MACHINE_HEALTH_CHECK, check, reason="RemediationRestricted", message=limit.message, warning=True)
+    if remediation is not None and not remediation.template.exists and ill:
+        problem = str(remediation.template)
+        draft.put_legacy(legacy_false(TEMPLATE_AVAILABLE, "ExternalRemediationTemplateNotFound", ERROR, problem))
+    draft.observe_generation()

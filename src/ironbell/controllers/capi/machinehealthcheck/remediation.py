@@ -15,6 +15,7 @@ from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.meta import Condition
 from ironbell.contract.clusters.external import External, State
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import WARNING, find_legacy, legacy_conditions, legacy_false, legacy_true
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.templates import clone
@@ -28,7 +29,6 @@ from ironbell.controllers.capi.machinehealthcheck.checks import (
     message,
 )
 from ironbell.controllers.capi.machinehealthcheck.observed import Observed, Remediation
-from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, delete, emit
 from ironbell.kube.finalizers import is_deleting
@@ -155,9 +155,11 @@ def _patched(
         condition for condition in legacy if not _stands_legacy(find_legacy(older, condition.type), condition)
     ]
     if new or new_legacy:
-        patch = status_patch(MACHINE, machine, {}, new, now=now, legacy=new_legacy, observe=False)
-        if patch is not None:
-            yield patch
+        draft = ConditionsDraft(MACHINE, machine, now)
+        draft.put(*new)
+        draft.put_legacy(*new_legacy)
+        if change := draft.status_write():
+            yield change
 
 
 def _stands(old: Condition | None, new: Condition) -> bool:
