@@ -4,7 +4,7 @@ Each step of a decision changes the draft. At its end `Draft.decision` returns t
 crash at any point: the object's own metadata and spec, objects that it owns, its status, events, and last what must
 not happen before the status is stored.
 
-APIs differ in how they keep conditions (Cluster API sorts them and stamps the generation), so a draft is given the
+APIs differ in how they keep conditions (Cluster API sorts them and stamps the generation), so a draft may be given the
 function that sets one.
 """
 
@@ -19,12 +19,12 @@ import msgspec
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Condition, Resource
 from ironbell.kube import patches
-from ironbell.kube.conditions import find_condition
+from ironbell.kube.conditions import find_condition, set_condition
 from ironbell.kube.decision import Action, Decision, Emit, Fields, MergePatch, Need, Waiting, do, emit, patch
 
 R = TypeVar("R", bound=Resource)
 _OWN_METADATA = ("labels", "finalizers", "ownerReferences")
-replace = msgspec.structs.replace
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class SetCondition(Protocol):
@@ -35,21 +35,34 @@ class SetCondition(Protocol):
     ) -> list[Condition]: ...
 
 
+def replace(struct: S, **changes: Any) -> S:
+    """Return a struct with other values of these fields.
+
+    A value that is equal to the old value is not replaced: msgspec leaves out a default only while it is that object.
+    """
+    kept = {name: value for name, value in changes.items() if value != getattr(struct, name)}
+    return msgspec.structs.replace(struct, **kept) if kept else struct
+
+
+def _in_place(
+    conditions: Sequence[Condition], condition: Condition, *, now: datetime, generation: int
+) -> list[Condition]:
+    return set_condition(conditions, condition, now=now)
+
+
 class Draft(Generic[R]):
     """An object's next state. `metadata`, `spec` and `status` are replaced, never changed in place."""
 
     spec: Any
     status: Any
 
-    def __init__(self, kind: Kind[R], obj: R, now: datetime, *, set_condition: SetCondition) -> None:
+    def __init__(self, kind: Kind[R], obj: R, now: datetime, *, set_condition: SetCondition = _in_place) -> None:
         self.kind, self.obj, self.now = kind, obj, now
         self._set_condition = set_condition
         self.metadata = obj.metadata
         self._old_spec: Any = getattr(obj, "spec", None)
         self._old_status: Any = getattr(obj, "status", None)
         self.spec, self.status = self._old_spec, self._old_status
-        self.status_patch: MergePatch | None = None
-        """The status write of a reconciler that builds it from plain fields and leaves `status` alone."""
         self.first: list[Action | None] = []
         """Writes of the object itself that precede all others, such as its finalizer."""
         self.owned: list[Action | None] = []
@@ -122,8 +135,6 @@ class Draft(Generic[R]):
 
     def status_write(self) -> MergePatch | None:
         """The write of the status; None if it is stored already."""
-        if self.status_patch is not None:
-            return self.status_patch
         return patches.status_change(self.kind, self.obj, self._old_status, self.status)
 
     def decision(self) -> Decision:

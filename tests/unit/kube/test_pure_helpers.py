@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbell.api.cluster.cluster import ClusterInitializationStatus, ClusterStatus
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Condition, ObjectMeta, OwnerReference, Resource
 from ironbell.kube import patches
@@ -26,6 +27,7 @@ from ironbell.kube.decision import (
     do,
 )
 from ironbell.kube.describe import describe
+from ironbell.kube.draft import replace
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from ironbell.kube.manager.act import Written
 from ironbell.kube.reconciler import owner_keys
@@ -152,3 +154,9 @@ def test_the_version_of_an_answer_is_that_of_its_metadata(body: bytes, version: 
     written = Written()
     written.record(MergePatch(SLOT, "n", "a", {}), body, "")
     assert written.versions[SLOT.collection] == version
+
+
+def test_an_empty_part_of_a_status_stays_out_of_what_is_stored() -> None:
+    """A part with a minimum of one property would be rejected, were it stored as an empty object."""
+    changed = replace(ClusterStatus(), initialization=ClusterInitializationStatus(), phase="Pending")
+    assert msgspec.to_builtins(changed) == {"phase": "Pending"}

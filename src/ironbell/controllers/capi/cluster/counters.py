@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import ClusterReplicasStatus
 from ironbell.api.cluster.common import StatusVersion
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.cluster.machineset import MachineSet
-from ironbell.api.meta import to_builtin
 from ironbell.contract.clusters.controlplane import ControlPlane
 from ironbell.contract.owners import is_owned_by
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.controllers.capi.machines import is_true, joined_versions, versions_of
-from ironbell.kube.decision import Fields
+from ironbell.kube.draft import replace
 
 
 @dataclass(slots=True)
@@ -51,18 +51,18 @@ class Sums:
             self.add(1, 1, *(None if value is None else 1 for value in values))
         self.versions += versions_of(machines)
 
-    def fields(self, old: Fields | None) -> Fields:
-        """The fields of the status; fields of other writers stay."""
-        counted = {
-            "desiredReplicas": self.desired,
-            "replicas": self.current,
-            "readyReplicas": self.ready,
-            "availableReplicas": self.available,
-            "upToDateReplicas": self.up_to_date,
-            "versions": to_builtin(joined_versions(self.versions)) or None,
-        }
-        kept = {name: value for name, value in (old or {}).items() if name not in counted}
-        return kept | {name: value for name, value in counted.items() if value is not None}
+    def status(self, old: ClusterReplicasStatus | None) -> ClusterReplicasStatus | None:
+        """The part of the status; fields of other writers stay. None if it is empty."""
+        status = replace(
+            old or ClusterReplicasStatus(),
+            desired_replicas=self.desired,
+            replicas=self.current,
+            ready_replicas=self.ready,
+            available_replicas=self.available,
+            up_to_date_replicas=self.up_to_date,
+            versions=joined_versions(self.versions),
+        )
+        return None if status == ClusterReplicasStatus() else status
 
 
 def control_plane(observed: Observed) -> Sums:

@@ -22,7 +22,7 @@ from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.contract.clusters.paused import is_paused
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.clusters.secrets import Purpose, secret_name
-from ironbell.contract.conditions import set_condition
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.owners import owner_reference
 from ironbell.controllers.capi.cluster import conditions, deletion, endpoint, status
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, TIMEOUT_S, KubeconfigArguments
@@ -40,11 +40,9 @@ from ironbell.controllers.capi.cluster.observed import (
 from ironbell.controllers.capi.cluster.references import (
     Progress,
     claimed,
-    endpoint_change,
     events,
     lost,
     progress,
-    with_endpoint,
 )
 from ironbell.controllers.capi.indexes import (
     MACHINE_DEPLOYMENTS_OF_CLUSTER,
@@ -54,7 +52,7 @@ from ironbell.controllers.capi.indexes import (
 )
 from ironbell.controllers.capi.machines import younger_until_s
 from ironbell.kube.decision import Decision, Effect, Key, Need, Waiting
-from ironbell.kube.draft import Draft
+from ironbell.kube.draft import replace
 from ironbell.kube.finalizers import add_finalizer, is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Watch, read_by
@@ -103,11 +101,10 @@ class ClusterReconciler:
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         cluster = observed.cluster
-        draft = Draft(CLUSTER, cluster, now, set_condition=set_condition)
-        if added := add_finalizer(CLUSTER, cluster, FINALIZER_CLUSTER):
-            draft.first.append(added)
+        draft = ConditionsDraft(CLUSTER, cluster, now)
+        draft.first.append(add_finalizer(CLUSTER, cluster, FINALIZER_CLUSTER))
         if is_paused(cluster, cluster_paused=bool(cluster.spec.paused)):
-            draft.status_patch = status.pause_change(observed, now)
+            draft.put(conditions.paused(observed))
             draft.wait("Paused", "the Cluster is paused")
         elif draft.is_deleting:
             _delete(draft, observed, progress(observed))
@@ -116,7 +113,7 @@ class ClusterReconciler:
         return draft.decision()
 
 
-def _delete(draft: Draft[Cluster], observed: Observed, reached: Progress) -> None:
+def _delete(draft: ConditionsDraft[Cluster], observed: Observed, reached: Progress) -> None:
     step = deletion.step(observed)
     status.report(draft, observed, reached, conditions.deleting(observed, step.reason, step.message))
     draft.last += step.actions
@@ -125,18 +122,21 @@ def _delete(draft: Draft[Cluster], observed: Observed, reached: Progress) -> Non
         draft.wait(step.reason, step.message)
 
 
-def _reconcile(draft: Draft[Cluster], observed: Observed, reached: Progress) -> None:
-    endpoint_patch = endpoint_change(observed.cluster, reached)
-    updated = observed
-    if endpoint_patch is not None:
-        draft.first.append(endpoint_patch)
-        updated = with_endpoint(observed, reached)
-    status.report(draft, updated, reached, conditions.deleting(updated))
-    following = (*claimed(observed), *events(observed, reached), _kubeconfig(observed, reached))
-    draft.last += [action for action in following if action is not None]
+def _reconcile(draft: ConditionsDraft[Cluster], observed: Observed, reached: Progress) -> None:
+    known = draft.spec.control_plane_endpoint
+    if reached.has_endpoint and not (known.host and known.port):
+        draft.spec = replace(draft.spec, control_plane_endpoint=reached.endpoint)
+    status.report(draft, observed, reached, conditions.deleting(observed))
+    draft.last += [*claimed(observed), *events(observed, reached), _kubeconfig(observed, reached)]
     draft.need(_connection(observed))
     draft.waiting = _waiting(observed, reached)
-    draft.requeue_after(_requeue_after_s(observed, draft.now))
+    descendants = observed.descendants
+    machines = [*descendants.control_plane_machines, *descendants.counted_workers]
+    draft.requeue_after(younger_until_s(machines, draft.now))
+    state = observed.connection.value if observed.connection is not None else None
+    if state is not None and not state.healthy and state.last_probe_success is not None:
+        left = (state.last_probe_success + conditions.GRACE - draft.now).total_seconds()
+        draft.requeue_after(left + 1.0 if left >= 0 else None)
 
 
 def _connection(observed: Observed) -> Need[Any]:
@@ -184,13 +184,3 @@ def _waiting(observed: Observed, reached: Progress) -> Waiting | None:
         name = secret_name(observed.cluster.metadata.name, Purpose.CLUSTER_CA)
         return Waiting("WaitingForAuthority", f"Secret {name} with the cluster's authority does not exist")
     return None
-
-
-def _requeue_after_s(observed: Observed, now: datetime) -> float | None:
-    descendants = observed.descendants
-    moments = [younger_until_s([*descendants.control_plane_machines, *descendants.counted_workers], now)]
-    state = observed.connection.value if observed.connection is not None else None
-    if state is not None and not state.healthy and state.last_probe_success is not None:
-        left = (state.last_probe_success + conditions.GRACE - now).total_seconds()
-        moments.append(left + 1.0 if left >= 0 else None)
-    return min((moment for moment in moments if moment is not None), default=None)

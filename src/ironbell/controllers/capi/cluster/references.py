@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from ironbell.api.cluster import CLUSTER
-from ironbell.api.cluster.cluster import Cluster, FailureDomain
+from ironbell.api.cluster.cluster import FailureDomain
 from ironbell.api.cluster.common import ApiEndpoint
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.contract.clusters.controlplane import ControlPlane
@@ -112,24 +110,6 @@ def events(observed: Observed, now: Progress) -> Iterator[Action]:
             message = f"Cluster {cluster.metadata.name} {subject}{state} is now True"
             reason = "InfrastructureReady" if subject == "Infrastructure" else "ControlPlaneInitialized"
             yield emit(CLUSTER, cluster, reason=reason, message=message)
-
-
-def endpoint_change(cluster: Cluster, now: Progress) -> Action | None:
-    """The patch of the endpoint, once a provider reports one."""
-    known = cluster.spec.control_plane_endpoint
-    if (known.host and known.port) or not now.has_endpoint:
-        return None
-    body = {"spec": {"controlPlaneEndpoint": {"host": now.endpoint.host, "port": now.endpoint.port}}}
-    # Under its version, so that the status can be written right after it.
-    return patch(CLUSTER, cluster, body, locked=True)
-
-
-def with_endpoint(observed: Observed, now: Progress) -> Observed:
-    """The observed state after the patch of the endpoint: no other write comes before that of the status."""
-    cluster = observed.cluster
-    spec = msgspec.structs.replace(cluster.spec, control_plane_endpoint=now.endpoint)
-    metadata = msgspec.structs.replace(cluster.metadata, generation=cluster.metadata.generation + 1)
-    return replace(observed, cluster=msgspec.structs.replace(cluster, metadata=metadata, spec=spec))
 
 
 def lost(external: External | None, *, once: bool, flag: str) -> str:

@@ -7,16 +7,14 @@ cluster_controller_phases.go (conditions of version v1beta1).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
-from ironbell.api.cluster import CLUSTER
-from ironbell.api.cluster.cluster import Cluster, ClusterPhase
+from ironbell.api.cluster.cluster import Cluster, ClusterInitializationStatus, ClusterPhase, ClusterStatus
 from ironbell.api.cluster.deprecated import LegacyCondition
-from ironbell.api.meta import Condition, to_builtin
+from ironbell.api.meta import Condition
 from ironbell.contract.clusters.controlplane import ControlPlane
 from ironbell.contract.clusters.external import External
 from ironbell.contract.clusters.infrastructure import InfrastructureCluster
-from ironbell.contract.conditions import conditions_of, set_condition
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import (
     ERROR,
     INFO,
@@ -28,9 +26,7 @@ from ironbell.contract.conditions.legacy import (
 from ironbell.controllers.capi.cluster import conditions, counters, endpoint
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.controllers.capi.cluster.references import Progress
-from ironbell.controllers.capi.status import status_patch
-from ironbell.kube.decision import Fields, MergePatch
-from ironbell.kube.draft import Draft
+from ironbell.kube.draft import replace
 from ironbell.kube.finalizers import is_deleting
 
 
@@ -46,42 +42,29 @@ def phase_of(observed: Observed, progress: Progress) -> str:
     return ClusterPhase.PENDING.value
 
 
-def report(draft: Draft[Cluster], observed: Observed, progress: Progress, step: Condition) -> None:
+def report(draft: ConditionsDraft[Cluster], observed: Observed, progress: Progress, step: Condition) -> None:
     """Bring the status up to date, and emit the event of a new phase; `step` is the condition Deleting."""
-    cluster, old_status, now = observed.cluster, observed.cluster.status, draft.now
-    old: Fields = to_builtin(old_status)
+    old: ClusterStatus = draft.obj.status
     phase = phase_of(observed, progress)
-    changed = conditions.conditions(observed, step, now)
-    held = list(conditions_of(cluster))
-    for condition in changed:
-        held = set_condition(held, condition, now=now, generation=cluster.metadata.generation)
-    flags = {
-        "infrastructureProvisioned": progress.infrastructure_provisioned,
-        "controlPlaneInitialized": progress.control_plane_initialized,
-    }
-    draft.status_patch = status_patch(
-        CLUSTER,
-        cluster,
-        {
-            "phase": phase,
-            "initialization": {name: True for name, value in flags.items() if value},
-            "failureDomains": to_builtin(list(progress.failure_domains)),
-            "controlPlane": counters.control_plane(observed).fields(old.get("controlPlane")),
-            "workers": counters.workers(observed).fields(old.get("workers")),
-        },
-        [*changed, conditions.available_condition(observed, held)],
-        legacy=list(_legacy(observed, progress)),
-        summary=("ControlPlaneReady", "InfrastructureReady"),
-        deprecated=_failure(observed),
-        now=now,
+    draft.put(*conditions.conditions(observed, step, draft.now))
+    draft.put(conditions.available_condition(observed, draft.status.conditions))
+    draft.status = replace(
+        draft.status,
+        phase=phase,
+        initialization=ClusterInitializationStatus(
+            infrastructure_provisioned=progress.infrastructure_provisioned or None,
+            control_plane_initialized=progress.control_plane_initialized or None,
+        ),
+        failure_domains=list(progress.failure_domains),
+        control_plane=counters.control_plane(observed).status(old.control_plane),
+        workers=counters.workers(observed).status(old.workers),
     )
-    if phase != old_status.phase:
-        draft.emit(phase, f"Cluster {cluster.metadata.name} is {phase}")
-
-
-def pause_change(observed: Observed, now: datetime) -> MergePatch | None:
-    """The patch of the condition Paused alone; None if nothing changes."""
-    return status_patch(CLUSTER, observed.cluster, {}, [conditions.paused(observed)], now=now, observe=False)
+    draft.set_older(**_failure(observed))
+    draft.put_legacy(*_legacy(observed, progress))
+    draft.summarize_legacy("ControlPlaneReady", "InfrastructureReady")
+    draft.observe_generation()
+    if phase != old.phase:
+        draft.emit(phase, f"Cluster {draft.metadata.name} is {phase}")
 
 
 def _legacy(observed: Observed, progress: Progress) -> Iterator[LegacyCondition | None]:
@@ -119,9 +102,9 @@ def _mirrored(observed: Observed, external: External, target: str, waits: str, *
     return legacy_mirror(legacy_conditions(external.obj), target, fallback=fallback)
 
 
-def _failure(observed: Observed) -> Fields:
+def _failure(observed: Observed) -> dict[str, str]:
     """A failure that a provider reports as permanent (v1beta1 contract)."""
-    failure: Fields = {}
+    failure: dict[str, str] = {}
     for external, reader in (
         (observed.infrastructure, InfrastructureCluster),
         (observed.control_plane, ControlPlane),
@@ -130,10 +113,10 @@ def _failure(observed: Observed) -> Fields:
             continue
         provider = reader.of(external)
         if provider.failure_reason:
-            failure["failureReason"] = provider.failure_reason
+            failure["failure_reason"] = provider.failure_reason
         if provider.failure_message:
             kind, obj = external.kind_and_object
-            failure["failureMessage"] = (
+            failure["failure_message"] = (
                 f"Failure detected from referenced resource {kind.api_version}, Kind={kind.kind} with name"
                 f' "{obj.metadata.name}": {provider.failure_message}'
             )

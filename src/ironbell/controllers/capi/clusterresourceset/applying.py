@@ -9,7 +9,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset/cluster
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -38,10 +38,12 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
     binding_of,
     is_active,
     needs_apply,
+    queries_of,
     selects,
     sources_of,
 )
-from ironbell.kube.decision import Decision, Effect, Fact, Key, Need, create, delete, do, wait
+from ironbell.kube.decision import Decision, Effect, Fact, Key, MergePatch, Need, create, delete, do
+from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import Predicate, any_of, changed, desired_state_changed
 from ironbell.kube.reconciler import Cache, Changes, Declaration, Watch, read_by
@@ -111,35 +113,35 @@ class ResourceApplyingReconciler:
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         cluster, binding = observed.cluster, observed.binding
-        if cluster is None or is_deleting(cluster):
+        if cluster is None or is_deleting(cluster) or (binding is not None and outlived(binding, cluster)):
             is_obsolete = binding is not None and not is_deleting(binding)
             return do(delete(CLUSTER_RESOURCE_SET_BINDING, binding) if binding is not None and is_obsolete else None)
-        if binding is not None and outlived(binding, cluster):
-            return do(None if is_deleting(binding) else delete(CLUSTER_RESOURCE_SET_BINDING, binding))
-        needs = _needs(observed, cluster)
+        draft = Draft(CLUSTER, cluster, now)
+        draft.need(Need(Connection(ClusterKey.of(cluster)), PUSHED_S))
+        draft.need(*(Need(query, 24 * PUSHED_S) for query in queries_of(observed.sources)))
         state = observed.connection.value if observed.connection is not None else None
         if not cluster.status.initialization.control_plane_initialized or state is None or not state.connected:
-            return wait("ClusterNotReachable", "the cluster has no reachable API server yet", needs=needs)
-        if binding is None:
-            return do(create(CLUSTER_RESOURCE_SET_BINDING, _new_binding(observed)), needs=needs)
-        owners = binding.metadata.owner_references
-        for resource_set in observed.sets:
-            owners = with_owner(owners, owner_reference(CLUSTER_RESOURCE_SET, resource_set))
-        if changed := owners_patch(CLUSTER_RESOURCE_SET_BINDING, binding, owners):
-            return do(changed, needs=needs)
-        return _applied(observed, cluster, binding, needs, now)
+            draft.wait("ClusterNotReachable", "the cluster has no reachable API server yet")
+        elif binding is None:
+            draft.owned.append(create(CLUSTER_RESOURCE_SET_BINDING, _new_binding(observed)))
+        elif changed := _owned(observed, binding):
+            draft.owned.append(changed)
+        else:
+            _apply(draft, observed, binding)
+        return draft.decision()
+
+
+def _owned(observed: Observed, binding: ClusterResourceSetBinding) -> MergePatch | None:
+    owners = binding.metadata.owner_references
+    for resource_set in observed.sets:
+        owners = with_owner(owners, owner_reference(CLUSTER_RESOURCE_SET, resource_set))
+    return owners_patch(CLUSTER_RESOURCE_SET_BINDING, binding, owners)
 
 
 def outlived(binding: ClusterResourceSetBinding, cluster: Cluster) -> bool:
     """Return whether a binding belongs to an earlier Cluster of the same name; only the name connects the two."""
     written, created = binding.metadata.creation_timestamp, cluster.metadata.creation_timestamp
     return written is not None and created is not None and parse_rfc3339(written) < parse_rfc3339(created)
-
-
-def _needs(observed: Observed, cluster: Cluster) -> list[Need[Any]]:
-    queries = {source.query for source in observed.sources if source.query is not None}
-    connection = Need(Connection(ClusterKey.of(cluster)), PUSHED_S)
-    return [connection, *(Need(query, 24 * PUSHED_S) for query in sorted(queries, key=repr))]
 
 
 def _new_binding(observed: Observed) -> dict[str, Any]:
@@ -149,9 +151,7 @@ def _new_binding(observed: Observed) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"clusterName": name}}
 
 
-def _applied(
-    observed: Observed, cluster: Cluster, binding: ClusterResourceSetBinding, needs: Sequence[Need[Any]], now: datetime
-) -> Decision:
+def _apply(draft: Draft[Cluster], observed: Observed, binding: ClusterResourceSetBinding) -> None:
     pending: list[Pending] = []
     later: list[timedelta] = []
     missing: list[str] = []
@@ -163,33 +163,23 @@ def _applied(
         if not needs_apply(source, held):
             continue
         failed_at = held.last_applied_time if held is not None and not held.applied else None
-        left = parse_rfc3339(failed_at) + AGAIN - now if failed_at else timedelta(0)
+        left = parse_rfc3339(failed_at) + AGAIN - draft.now if failed_at else timedelta(0)
         # A failed resource is not applied again at once, unless its content has changed.
         is_other = source.hash != "" and held is not None and held.hash not in ("", source.hash)
         if left > timedelta(0) and not is_other:
             later.append(left)
             continue
         pending.append(Pending(source.set_name, source.strategy, source.reference.kind, source.reference.name))
-    again_s = min(later).total_seconds() + 0.1 if later else None
     if pending:
-        arguments = ApplyArguments(
-            ClusterKey.of(cluster),
-            binding.metadata.resource_version,
-            encoded(binding.spec.bindings),
-            tuple(pending),
-        )
-        return do(Effect(APPLY, arguments, timeout_s=TIMEOUT_S), needs=needs)
+        key, version = ClusterKey.of(draft.obj), binding.metadata.resource_version
+        arguments = ApplyArguments(key, version, encoded(binding.spec.bindings), tuple(pending))
+        draft.last.append(Effect(APPLY, arguments, timeout_s=TIMEOUT_S))
+        return
     if missing:
-        message = f"missing, or Secret of a wrong type: {', '.join(missing)}"
-        return wait("ResourceMissing", message, needs=needs, requeue_after_s=again_s)
+        draft.wait("ResourceMissing", f"missing, or Secret of a wrong type: {', '.join(missing)}")
     if later:
-        return wait(
-            "ResourcesNotApplied",
-            "resources that could not be applied will be retried",
-            needs=needs,
-            requeue_after_s=again_s,
-        )
-    return do(needs=needs)
+        draft.wait("ResourcesNotApplied", "resources that could not be applied will be retried")
+        draft.requeue_after(min(later).total_seconds() + 0.1)
 
 
 def is_bound(binding: ClusterResourceSetBinding, resource_set: ClusterResourceSet) -> bool:

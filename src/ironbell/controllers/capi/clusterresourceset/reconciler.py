@@ -20,7 +20,8 @@ from ironbell.api.cluster.names import FINALIZER_CLUSTER_RESOURCE_SET
 from ironbell.api.core import CONFIG_MAP
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Condition, to_builtin
-from ironbell.contract.clusters.paused import has_paused_annotation, paused_condition
+from ironbell.contract.clusters.paused import PAUSED, has_paused_annotation, paused_condition
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import ERROR, WARNING, LegacyCondition, legacy_false, legacy_true
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner, without_owner
 from ironbell.controllers.capi.clusterresourceset.applying import is_bound
@@ -29,12 +30,12 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
     Source,
     binding_of,
     needs_apply,
+    queries_of,
     selects,
     sources_of,
 )
 from ironbell.controllers.capi.machines import named
-from ironbell.controllers.capi.status import status_patch
-from ironbell.kube.decision import Action, Decision, Key, Need, Waiting, delete, do, patch
+from ironbell.kube.decision import Action, Decision, Key, Need, delete, patch
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch, read_by
@@ -105,22 +106,26 @@ class ClusterResourceSetReconciler:
         return Observed(resource_set, sources_of(cache, resource_set), selected, bindings)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        resource_set = observed.resource_set
-        if added := add_finalizer(CLUSTER_RESOURCE_SET, resource_set, FINALIZER_CLUSTER_RESOURCE_SET):
-            return do(added)
-        paused = paused_condition(CLUSTER_RESOURCE_SET.kind, resource_set)
-        if has_paused_annotation(resource_set):
-            change = status_patch(CLUSTER_RESOURCE_SET, resource_set, {}, [paused], now=now, observe=False)
-            return do(change, waiting=Waiting("Paused", paused.message))
-        if is_deleting(resource_set):
-            last = remove_finalizer(CLUSTER_RESOURCE_SET, resource_set, FINALIZER_CLUSTER_RESOURCE_SET)
-            return do(*_unbound(observed), last)
-        condition, older = _result(observed)
-        change = status_patch(CLUSTER_RESOURCE_SET, resource_set, {}, [paused, condition], legacy=[older], now=now)
-        queries = {source.query for source in observed.sources if source.query is not None}
-        needs = [Need(query, _DAY_S) for query in sorted(queries, key=repr)]
-        waiting = None if condition.status == "True" else Waiting(condition.reason, condition.message)
-        return do(change, *_claimed(observed), needs=needs, waiting=waiting)
+        draft = ConditionsDraft(CLUSTER_RESOURCE_SET, observed.resource_set, now)
+        pause = paused_condition(CLUSTER_RESOURCE_SET.kind, draft.obj)
+        if added := add_finalizer(CLUSTER_RESOURCE_SET, draft.obj, FINALIZER_CLUSTER_RESOURCE_SET):
+            draft.first.append(added)
+        elif has_paused_annotation(draft.obj):
+            draft.put(pause)
+            draft.wait(PAUSED, pause.message)
+        elif draft.is_deleting:
+            last = remove_finalizer(CLUSTER_RESOURCE_SET, draft.obj, FINALIZER_CLUSTER_RESOURCE_SET)
+            draft.last += [*_unbound(observed), last]
+        else:
+            condition, older = _result(observed)
+            draft.put(pause, condition)
+            draft.put_legacy(older)
+            draft.observe_generation()
+            draft.last += _claimed(observed)
+            draft.need(*(Need(query, _DAY_S) for query in queries_of(observed.sources)))
+            if condition.status != "True":
+                draft.wait(condition.reason, condition.message)
+        return draft.decision()
 
 
 def _claimed(observed: Observed) -> Iterator[Action | None]:

@@ -5,6 +5,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -85,6 +86,11 @@ def is_active(resource_set: ClusterResourceSet) -> bool:
 def sources_of(cache: Cache, resource_set: ClusterResourceSet) -> tuple[Source, ...]:
     """The resources of a ClusterResourceSet, with the known facts about each."""
     return tuple(_source(cache, resource_set, reference) for reference in resource_set.spec.resources)
+
+
+def queries_of(sources: Iterable[Source]) -> list[ContentHash]:
+    """The queries for the hashes of resources, each once, in order."""
+    return sorted({source.query for source in sources if source.query is not None}, key=repr)
 
 
 def binding_of(
