@@ -66,7 +66,7 @@ conformance: setup ## One suite against the embedded API and a real kube-apiserv
 	$(PYTEST) -q tests/conformance
 
 real: setup ## Build Kubernetes and etcd from their Go modules, as peers for tests (the user's cache keeps them)
-	PYTHONPATH=tests $(BIN)/python -m support.programs.programs
+	PYTHONPATH=tests $(BIN)/python -m support.programs.catalog
 
 e2e: setup packages ## QEMU machines that netboot and install
 	$(PYTEST) -q -m "not kubeadm" tests/e2e

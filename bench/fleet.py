@@ -57,7 +57,7 @@ from clusters import (
     quantile,
 )
 
-from support.fleet.fleetclusters import cluster
+from support.fleet.clusters import cluster
 from support.ports import free_ports
 from support.site.embeddedcluster import EmbeddedCluster
 

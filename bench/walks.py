@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.lives.lifelive import SHORT, SHORT_S, SHORT_SEEDS, SHORT_STEPS, walk
-from support.lives.liferigs import RIGS
+from support.lives.processes import SHORT, SHORT_S, SHORT_SEEDS, SHORT_STEPS, walk
+from support.lives.rigs import RIGS
 
 
 def main() -> int:

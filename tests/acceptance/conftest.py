@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.api.kubeapi import eventually
-from support.fleet.fleetclusters import cluster
+from support.fleet.clusters import cluster
 from support.ports import free_ports
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.site.embeddedcluster import EmbeddedCluster

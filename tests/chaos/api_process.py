@@ -1,4 +1,4 @@
-"""The embedded API as a process that is started and killed many times: what `support.api.apiprocess` drives.
+"""The embedded API as a process that is started and killed many times: what `support.api.process` drives.
 
     python api_process.py FOLDER PORT
 

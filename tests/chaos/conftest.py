@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.api.histories import checker
-from support.lab.faultlab import FaultLab, fault_lab
+from support.lab.faults import FaultLab, fault_lab
 from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
 

@@ -24,8 +24,8 @@ from ironbell.apiserver.store.copying import check_database
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from support.api.apiprocess import PATIENCE_S, ApiProcess, api_process
 from support.api.ledger import Follower, Known, Ledger, body, is_ours, read
+from support.api.process import PATIENCE_S, ApiProcess, api_process
 
 RUNS, SOAK_RUNS = 30, 1000
 KINDS = (CONFIG_MAP.collection, SECRET.collection)

@@ -20,7 +20,7 @@ from ironbell.lab.control import send
 from ironbell.lab.files import LabFolder
 from ironbell.lab.manifests import manifests
 from ironbell.lab.state import LabState, read_state
-from support.site.site import WATCHED, Seen, Site, poll, seen, site
+from support.site.up import WATCHED, Seen, Site, poll, seen, site
 from support.skips import require_program, require_root
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]

@@ -22,10 +22,10 @@ import pytest
 from ironbell.api.core import CONFIG_MAP, SECRET
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from support.api.apiprocess import api_process
 from support.api.disks import SlowDisk, ext4_disk, fill, slow_disk
 from support.api.histories import Finding, History, check
 from support.api.historyclients import Client, Watcher, World, close
+from support.api.process import api_process
 from support.skips import needs_root
 
 pytestmark = pytest.mark.usefixtures("history_checker")

@@ -9,9 +9,9 @@ import signal
 
 import pytest
 
-from support.lab.faultlab import FaultLab
-from support.network.netmachine import NetMachine, action, template, workflow
-from support.site.site import CORE, Seen, seen
+from support.lab.faults import FaultLab
+from support.network.machine import NetMachine, action, template, workflow
+from support.site.up import CORE, Seen, seen
 
 pytestmark = pytest.mark.root
 

@@ -10,9 +10,9 @@ import signal
 import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
-from support.lab.faultlab import FaultLab
-from support.network.netmachine import NetMachine, action, template, workflow
-from support.site.site import BOOT, WORKFLOWS, Seen, seen
+from support.lab.faults import FaultLab
+from support.network.machine import NetMachine, action, template, workflow
+from support.site.up import BOOT, WORKFLOWS, Seen, seen
 
 pytestmark = pytest.mark.root
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from support.kubeadm.kubeadmcluster import RELEASE, node_artefacts
+from support.kubeadm.cluster import RELEASE, node_artefacts
 from support.kubeadm.sharedplant import SharedPlant, shared_plant
 
 

@@ -16,7 +16,7 @@ from ironbell.demo.run import NODE
 from ironbell.lab.state import read_state
 from support.servers.captinstallation import MACHINE, CaptMachine, capt_machine, documents
 from support.servers.installation import Artefacts, Installation, installation, kill
-from support.site.site import BOOT, CORE, WORKFLOWS
+from support.site.up import BOOT, CORE, WORKFLOWS
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 

@@ -17,7 +17,7 @@ import pytest
 
 from ironbell.codec import goyaml
 from ironbell.demo import clustermanifests
-from support.kubeadm.kubeadmcluster import RELEASE, KubeadmSite
+from support.kubeadm.cluster import RELEASE, KubeadmSite
 from support.kubeadm.sharedplant import SPARE_ADDRESS, TEMPLATE, SharedPlant, in_namespace
 from support.programs.upstream import published
 from support.skips import needs_root

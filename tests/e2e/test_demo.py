@@ -18,7 +18,7 @@ import pytest
 
 from ironbell.lab.namespace.host import CONNECTIONS
 from ironbell.lab.presence import FOLDER
-from support.kubeadm.kubeadmcluster import RELEASE, node_artefacts
+from support.kubeadm.cluster import RELEASE, node_artefacts
 from support.skips import needs_root
 
 pytestmark = [

@@ -19,7 +19,7 @@ from ironbell.base.clock import parse_rfc3339
 from ironbell.demo import clustermanifests
 from ironbell.demo.clustermanifests import CORE, ClusterRequest, document
 from ironbell.provisioner.default_template import Inputs, default_template
-from support.kubeadm.kubeadmcluster import RELEASE, KubeadmSite
+from support.kubeadm.cluster import RELEASE, KubeadmSite
 from support.kubeadm.sharedplant import FAILING, SharedPlant, in_namespace
 from support.skips import needs_root
 

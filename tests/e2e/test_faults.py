@@ -13,10 +13,10 @@ import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.demo.run import NODE
-from support.network.netmachine import action, template
-from support.network.network import Lan, lan
+from support.network.machine import action, template
+from support.network.namespaces import Lan, lan
 from support.servers.installation import Artefacts, installation, kill
-from support.site.site import BOOT, WORKFLOWS, poll, seen, site
+from support.site.up import BOOT, WORKFLOWS, poll, seen, site
 from support.skips import require_program
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu, pytest.mark.soak]

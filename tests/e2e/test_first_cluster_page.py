@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ironbell.lab.state import MachineState
-from support.kubeadm.kubeadmcluster import RELEASE, SUBNET, KubeadmSite, kubeadm_site, lab_file, node_artefacts
+from support.kubeadm.cluster import RELEASE, SUBNET, KubeadmSite, kubeadm_site, lab_file, node_artefacts
 from support.kubeadm.sharedplant import LAB, SPARE_ADDRESS, SharedPlant
 from support.kubeadm.sharedplant import PAGE as OF_THE_PAGE
 from support.skips import needs_root

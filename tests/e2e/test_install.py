@@ -17,7 +17,7 @@ from ironbell.lab.state import read_state
 from support.servers.clusterinstallation import cluster_installation
 from support.servers.installation import Artefacts, Installation, installation, kill
 from support.site.components import OnCluster
-from support.site.site import BOOT, CORE, WORKFLOWS
+from support.site.up import BOOT, CORE, WORKFLOWS
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 

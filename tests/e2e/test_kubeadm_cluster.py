@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ironbell.demo.disks import holds, is_blank
-from support.kubeadm.kubeadmcluster import (
+from support.kubeadm.cluster import (
     CLUSTER,
     RELEASE,
     SUBNET,

@@ -22,7 +22,7 @@ import yaml
 
 from ironbell.demo.disks import holds, is_blank
 from ironbell.lab.state import read_state
-from support.kubeadm.kubeadmcluster import (
+from support.kubeadm.cluster import (
     CLUSTER,
     RELEASE,
     RELEASE_BEFORE,

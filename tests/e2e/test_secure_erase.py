@@ -11,7 +11,7 @@ import pytest
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.demo.disks import is_blank
 from ironbell.demo.run import NODE
-from support.network.netmachine import action, template
+from support.network.machine import action, template
 from support.servers.installation import Artefacts, installation
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu, pytest.mark.soak]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.capi.capisite import cluster_documents
 from support.capi.mixtures import CONTROL_PLANES, CORE, Site, conditions, mixture
+from support.capi.site import cluster_documents
+from support.programs.catalog import CLUSTERCTL, build_program, cluster_api_sources
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import CLUSTERCTL, build_program, cluster_api_sources
 from support.skips import missing_program
 
 WITHIN_S = 60

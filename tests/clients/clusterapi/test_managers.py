@@ -14,9 +14,9 @@ import yaml
 
 from support.api.kubeapi import APPLY, KubeApi, connect, eventually
 from support.api.realcluster import RealCluster
-from support.capi.clusterapi import Manager, managers
+from support.capi.managers import Manager, managers
+from support.programs.catalog import CLUSTERCTL, build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import CLUSTERCTL, build_program
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from support.capi.capiclass import class_cluster, class_documents
-from support.capi.capisite import cluster_documents
+from support.capi.classes import class_cluster, class_documents
 from support.capi.mixtures import CONTROL_PLANES, CORE, INFRASTRUCTURE, Site, is_control_plane, mixture
+from support.capi.site import cluster_documents
 from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
 

@@ -16,9 +16,9 @@ from ironbell.base.clock import SystemClock
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
 from support.api.kubeapi import APPLY, KubeApi, connect
-from support.capi.clusterapi import managers
+from support.capi.managers import managers
+from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import build_program
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
 from support.strangers.family import IRON, STEEL, Family

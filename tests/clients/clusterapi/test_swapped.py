@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support.capi.capisite import cluster_documents
 from support.capi.mixtures import Site, mixture
+from support.capi.site import cluster_documents
 from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
 

@@ -17,9 +17,7 @@ import pytest
 
 from support.api.kubeapi import connect
 from support.api.realcluster import RealCluster
-from support.capi.capiclass import class_cluster, class_documents
-from support.capi.capisite import cluster_documents
-from support.capi.clusterapisite import KUBEADM, cluster_api
+from support.capi.classes import class_cluster, class_documents
 from support.capi.mixtures import (
     BOOTSTRAP,
     COMPONENTS,
@@ -37,6 +35,8 @@ from support.capi.mixtures import (
     simulation,
     upstream,
 )
+from support.capi.processes import KUBEADM, cluster_api
+from support.capi.site import cluster_documents
 from support.programs.gobuild import CannotBuild
 from support.site.components import OnCluster
 from support.site.embeddedcluster import EmbeddedCluster

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import build_program
 from support.skips import missing_program
 
 RUN_TIMEOUT_S = 180

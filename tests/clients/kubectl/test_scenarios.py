@@ -11,8 +11,8 @@ import pytest
 
 from support.api.realcluster import RealCluster
 from support.api.transcripts import Said, Scenario, expected, play, read_scenario
+from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import build_program
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from support.capi.conversionoracle import Answer, Oracle, Question
+from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import build_program
 from support.skips import missing_program
 
 

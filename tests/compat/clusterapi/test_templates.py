@@ -12,8 +12,8 @@ import pytest
 from ironbell.base.errors import IronbellError
 from ironbell.codec.envsubst import MissingVariablesError, SubstitutionError, substitute, variables
 from ironbell.codec.goyaml import load_all
+from support.programs.catalog import CLUSTERCTL, build_program, cluster_api_sources
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import CLUSTERCTL, build_program, cluster_api_sources
 from support.skips import missing_program
 
 VALUES = {

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import build_program
 from support.skips import missing_program
 
 Oracle = Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]]

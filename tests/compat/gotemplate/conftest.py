@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import build_program
 from support.skips import missing_program
 
 _ADDRESS = re.compile(rb"0x[0-9a-f]{6,}")

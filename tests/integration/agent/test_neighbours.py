@@ -12,7 +12,7 @@ import pytest
 from ironbell.agent import inventory as neighbours
 from ironbell.agent.inventory import Inventory
 from ironbell.codec import lldp
-from support.network.network import ip, lan, within
+from support.network.namespaces import ip, lan, within
 
 SWITCH = lldp.Neighbour("02:42:ac:11:00:02", "Ethernet7", system_name="red-1", vlan_id=10)
 

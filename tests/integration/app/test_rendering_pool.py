@@ -20,7 +20,7 @@ from ironbell.base.errors import Retry
 from ironbell.controllers.tink.render import RenderError
 from ironbell.controllers.tink.rendering.engine import TemplateEngine
 from ironbell.controllers.tink.rendering.pool import RenderingPool, RenderingUnavailableError
-from support.site.site import is_alive, poll
+from support.site.up import is_alive, poll
 
 DOCUMENT = """
 name: "{{ .hardware.metadata.name }}"

@@ -17,7 +17,7 @@ import pytest
 
 from support.ports import free_ports
 from support.site.nowhere import KUBECONFIG
-from support.site.site import is_alive, poll
+from support.site.up import is_alive, poll
 
 WITHIN_S = 60.0
 

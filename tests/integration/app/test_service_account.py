@@ -17,7 +17,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig, over_socket
 from ironbell.kube.transport.http import HttpApi
 from support.ports import free_ports
-from support.site.site import BOOT, CORE, WORKFLOWS, Site, poll
+from support.site.up import BOOT, CORE, WORKFLOWS, Site, poll
 
 pytestmark = pytest.mark.root
 

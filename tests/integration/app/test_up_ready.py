@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.ports import free_port
-from support.site.site import UP
+from support.site.up import UP
 from support.skips import require_program, require_root
 
 ADDRESS = "127.0.0.1"

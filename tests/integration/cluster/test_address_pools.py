@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.api.kubeapi import eventually
-from support.capi.clusterapisite import cluster_api
+from support.capi.processes import cluster_api
 from support.site.components import OnCluster
 
 GROUP = "/apis/ipam.cluster.x-k8s.io"

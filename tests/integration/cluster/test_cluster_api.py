@@ -12,8 +12,8 @@ import pytest
 
 from ironbell.contract.plurals import plural_of
 from support.api.kubeapi import Answer, eventually
-from support.capi.capisite import JOIN, cluster_documents
-from support.capi.clusterapisite import KUBEADM, cluster_api, simulation
+from support.capi.processes import KUBEADM, cluster_api, simulation
+from support.capi.site import JOIN, cluster_documents
 from support.capi.topologies import small_class, small_cluster
 from support.site.components import OnCluster
 

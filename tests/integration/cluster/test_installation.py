@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.api.kubeapi import eventually
-from support.lab.faultlab import IMAGE_MIB, OURS, Image, make_image, make_osie
+from support.lab.faults import IMAGE_MIB, OURS, Image, make_image, make_osie
 from support.network.forward import forwarded
-from support.network.netmachine import NetMachine, net_machine, template, workflow
-from support.network.network import Lan
+from support.network.machine import NetMachine, net_machine, template, workflow
+from support.network.namespaces import Lan
 from support.network.redfish import Service
 from support.network.redfish import service as service  # noqa: PLC0414 - a fixture
 from support.site.components import FAST_LEASE, OnCluster, Process
-from support.site.site import Seen, seen
+from support.site.up import Seen, seen
 
 pytestmark = pytest.mark.root
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.capi.clusterapisite import KUBEADM, cluster_api, simulation
+from support.capi.processes import KUBEADM, cluster_api, simulation
+from support.programs.catalog import CLUSTERCTL, build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import CLUSTERCTL, build_program
 from support.site.components import OnCluster
 from support.site.embeddedcluster import EmbeddedCluster
 from support.site.pivotsites import COMMAND_S, NAMESPACE, Management, classed_cluster, killed, pivot

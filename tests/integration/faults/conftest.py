@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.lab.clusterlab import cluster_lab
-from support.lab.faultlab import FaultLab, fault_lab
+from support.lab.cluster import cluster_lab
+from support.lab.faults import FaultLab, fault_lab
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.soak)])

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
-from support.lab.faultlab import DISK_MIB, HTTP, MIB, PINNED, FaultLab
-from support.network.netmachine import NetMachine, action, template, template_of, workflow
-from support.site.site import Seen, seen
+from support.lab.faults import DISK_MIB, HTTP, MIB, PINNED, FaultLab
+from support.network.machine import NetMachine, action, template, template_of, workflow
+from support.site.up import Seen, seen
 
 pytestmark = pytest.mark.root
 

@@ -27,11 +27,11 @@ from ironbell.agent.rpc import CallError, Client
 from ironbell.agent.settings import Settings
 from ironbell.codec.dhcp import MessageType
 from ironbell.codec.proto import workflow_pb2
-from support.lab.faultlab import HTTP, OURS, FaultLab, fault_lab
+from support.lab.faults import HTTP, OURS, FaultLab, fault_lab
 from support.network import firmware
-from support.network.netmachine import NetMachine, action, template, workflow
-from support.network.network import entered, within
-from support.site.site import BOOT, CORE, WORKFLOWS, Seen, is_alive, seen
+from support.network.machine import NetMachine, action, template, workflow
+from support.network.namespaces import entered, within
+from support.site.up import BOOT, CORE, WORKFLOWS, Seen, is_alive, seen
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.codec.dhcp import MessageType, encode
-from support.lab.faultlab import OURS, FaultLab
+from support.lab.faults import OURS, FaultLab
 from support.network import firmware
-from support.network.netmachine import NetMachine
-from support.network.network import within
-from support.site.site import BOOT, WORKFLOWS, Seen, seen
+from support.network.machine import NetMachine
+from support.network.namespaces import within
+from support.site.up import BOOT, WORKFLOWS, Seen, seen
 
 pytestmark = pytest.mark.root
 

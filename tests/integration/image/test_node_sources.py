@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ironbell.image.kubernetes.release import PROGRAMS, parse_release
-from support.kubeadm.kubernetespackages import Programs, fill_folder, fill_repository, registry, repository
+from support.kubeadm.packages import Programs, fill_folder, fill_repository, registry, repository
 from support.skips import needs_program
 
 pytestmark = [pytest.mark.root, pytest.mark.soak]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support.api.kubeapi import eventually
-from support.fleet.fleetclusters import VERSION, cluster
+from support.fleet.clusters import VERSION, cluster
 from support.ports import free_ports
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.site.embeddedcluster import EmbeddedCluster

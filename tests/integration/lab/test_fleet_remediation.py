@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from support.api.kubeapi import eventually
-from support.fleet.fleetclusters import cluster
+from support.fleet.clusters import cluster
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program

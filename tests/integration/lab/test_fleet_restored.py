@@ -13,7 +13,7 @@ import pytest
 
 from ironbell.contract.servers.restored import RESTORED
 from support.api.kubeapi import eventually
-from support.fleet.fleetclusters import cluster
+from support.fleet.clusters import cluster
 from support.ports import free_ports
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.site.embeddedcluster import EmbeddedCluster

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from support.api.kubeapi import eventually
+from support.programs.catalog import CLUSTERCTL, build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import CLUSTERCTL, build_program
 from support.site.embeddedcluster import EmbeddedCluster
 from support.site.pivotsites import (
     COMMAND_S,

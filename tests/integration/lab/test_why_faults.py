@@ -25,7 +25,7 @@ from ironbell.cli.main import cli
 from ironbell.cli.session import connected
 from ironbell.operations.discovered import Discovered
 from support.api.kubeapi import eventually
-from support.fleet.fleetclusters import cluster
+from support.fleet.clusters import cluster
 from support.ports import free_ports
 from support.site.embeddedcluster import EmbeddedCluster
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.capi.clusterlife import Place
-from support.capi.clusterlifesites import LiveSite, embedded, real, strict
+from support.capi.life import Place
+from support.capi.lifesites import LiveSite, embedded, real, strict
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.skips import missing_program
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from support.capi.clusterlife import Life, Place, Size, rendered
+from support.capi.life import Life, Place, Size, rendered
+from support.programs.catalog import CLUSTERCTL, build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import CLUSTERCTL, build_program
 from support.programs.upstream import manifest
 from support.skips import missing_program
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.capi.clusterlife import CORE, MACHINES, Life, Place, Size, expect, rendered
+from support.capi.life import CORE, MACHINES, Life, Place, Size, expect, rendered
 
 OLDEST = "v1.17.0"
 NAME = "{nodeRegistration: {name: '{{ ds.meta_data.name }}'}}"

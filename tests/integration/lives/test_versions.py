@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.capi.clusterlife import CORE, MACHINES, NEW, OLD, Place
+from support.capi.life import CORE, MACHINES, NEW, OLD, Place
 
 MACHINE = """
 apiVersion: cluster.x-k8s.io/v1beta1

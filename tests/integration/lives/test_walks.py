@@ -1,4 +1,4 @@
-"""Random walks over what people do with clusters on few servers, through real processes; see `support.lives.lifewalk`.
+"""Random walks over what people do with clusters on few servers, through real processes; see `support.lives.walk`.
 
 `make test` has two short walks, which together do everything that a walk can, through `ironbell up`; `make soak` has
 thirty longer ones, also with a kube-apiserver.
@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from support.lives.lifelive import LONG, SHORT, SHORT_S, SHORT_SEEDS, SHORT_STEPS, Walked, walk
-from support.lives.liferigs import RIGS
+from support.lives.processes import LONG, SHORT, SHORT_S, SHORT_SEEDS, SHORT_STEPS, Walked, walk
+from support.lives.rigs import RIGS
 from support.programs.gobuild import CannotBuild
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.skips import missing_program

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.capi.clusterlife import NEW, OLD, Place, Size, rendered
-from support.capi.clusterlifesites import LiveSite
+from support.capi.life import NEW, OLD, Place, Size, rendered
+from support.capi.lifesites import LiveSite
 
 TEMPLATES = {
     "devmachinetemplate.infrastructure.cluster.x-k8s.io/one",

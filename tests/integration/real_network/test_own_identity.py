@@ -13,8 +13,8 @@ from ironbell.codec.proto import log_pb2, workflow_pb2
 from ironbell.contract.servers.boot_token import PLACEHOLDER, metadata_token
 from ironbell.contract.servers.identity import IDENTITY
 from support.network.impostor import HTTP, STRANGER, Place, a_place
-from support.network.netmachine import action, template, workflow
-from support.site.site import Seen, seen
+from support.network.machine import action, template, workflow
+from support.site.up import Seen, seen
 
 pytestmark = pytest.mark.root
 

@@ -14,8 +14,8 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.codec.proto import log_pb2, workflow_pb2
 from ironbell.contract.servers.boot_token import BOOT_SECONDS, PLACEHOLDER, metadata_token, record_of
 from support.network.impostor import HTTP, Place, a_place
-from support.network.netmachine import NetMachine, action, template, workflow
-from support.site.site import Seen, seen
+from support.network.machine import NetMachine, action, template, workflow
+from support.site.up import Seen, seen
 
 pytestmark = pytest.mark.root
 

@@ -18,8 +18,8 @@ from ironbell.codec.dhcp import MessageType, Packet, decode, encode
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.services.dhcp.sockets import open_dhcp_socket
 from support.network import firmware
-from support.network.network import Lan, lan, within
-from support.site.site import UP, Site, poll, seen, site
+from support.network.namespaces import Lan, lan, within
+from support.site.up import UP, Site, poll, seen, site
 from support.skips import require_program
 
 pytestmark = pytest.mark.root

@@ -18,8 +18,8 @@ from ironbell.contract.servers.claim import HELD
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import endpoint_host, fleet_site
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import endpoint_host, fleet_site
 
 
 async def message(site: ReplaySite, kind: Kind[Any], type_: str = "Available") -> str:

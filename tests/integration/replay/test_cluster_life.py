@@ -22,7 +22,7 @@ from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE, DEV_MACHIN
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.operations.cluster.template import built_in, objects_of
-from support.capi.capisite import cluster_documents, site
+from support.capi.site import cluster_documents, site
 from support.lives.invariants import Invariants
 from support.lives.life import Life
 from support.lives.many import HASH_SEED, lives

@@ -20,8 +20,8 @@ from ironbell.kube.cache.informer import Informer
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.lifecycle.names import WIPE
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import endpoint_host, fleet_site
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import endpoint_host, fleet_site
 
 VERSIONS = ("v1.34.3", "v1.34.4")
 

@@ -15,8 +15,8 @@ from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import cluster, health_checks
-from support.fleet.fleetreplay import endpoint_host, fleet_site
+from support.fleet.clusters import cluster, health_checks
+from support.fleet.replay import endpoint_host, fleet_site
 
 WHY = "the simulation was told that kubeadm fails"
 AT_ONCE_S = 15.0

@@ -15,10 +15,10 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.lab.fleet.faults import Fault
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import endpoint_host, fleet_site
-from support.fleet.fleetseeds import HASH_SEED, Lived, Plan, lived, require, seeds_of
-from support.fleet.fleetwatch import ChurnError, Watch
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import endpoint_host, fleet_site
+from support.fleet.seeds import HASH_SEED, Lived, Plan, lived, require, seeds_of
+from support.fleet.watch import ChurnError, Watch
 
 SEEDS, DAYS = "IRONBELL_CHURN_SEEDS", "IRONBELL_CHURN_DAYS"
 """Environment variables: which seeds to live, such as `10-19,42`; else all of them."""
@@ -28,7 +28,7 @@ def test_a_short_life() -> None:
     """In a process of its own, whose hashes are those of the seed: what fails here fails again."""
     environment = {**os.environ, "PYTHONHASHSEED": HASH_SEED, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-m", "support.fleet.fleetseeds", "1", "--lives", "20", "--servers", "16", "--clusters", "3"],
+        [sys.executable, "-m", "support.fleet.seeds", "1", "--lives", "20", "--servers", "16", "--clusters", "3"],
         env=environment,
         cwd=Path(__file__).parents[2],
         capture_output=True,

@@ -15,8 +15,8 @@ from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.lifecycle.names import WIPE
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import endpoint_host, fleet_site
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import endpoint_host, fleet_site
 
 NAME = "sim-0001"
 HOUR_S = 3600.0

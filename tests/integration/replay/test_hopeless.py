@@ -19,8 +19,8 @@ from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.operations.cluster import waits
 from ironbell.operations.cluster.snapshot import Snapshot
 from ironbell.operations.cluster.waits import FailedForGoodError
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import endpoint_host, fleet_site
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import endpoint_host, fleet_site
 
 WHY = "The installation failed 3 of 3 times: action 'stream image'"
 

@@ -20,7 +20,7 @@ from ironbell.controllers.kubeadm.controlplane.machines.preflight import PASSED
 from ironbell.controllers.kubeadm.controlplane.machines.quorum import EtcdForecast
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.capi.capisite import site
+from support.capi.site import site
 from support.lives.invariants import Invariants
 from support.lives.life import Life
 from support.lives.wanted import Pool, Wanted

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from support.fleet.fleetseeds import HASH_SEED
-from support.lives.lifeoracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, troubles
-from support.lives.lifereplay import walks
+from support.fleet.seeds import HASH_SEED
+from support.lives.oracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, troubles
+from support.lives.replay import walks
 
 SEEDS, SOAK_SEEDS = range(10), range(10, 100)
 NEW, OLD = "v1.34.3", "v1.34.2"

@@ -20,7 +20,7 @@ from ironbell.codec.cel import compile_rule
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.sim.replay import ReplaySite, open_site
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.capi.capisite import cluster_documents, controllers, kinds
+from support.capi.site import cluster_documents, controllers, kinds
 
 CLUSTER = ("default", "one")
 PODS = Collection("", "v1", "pods", namespaced=True)

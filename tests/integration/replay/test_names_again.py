@@ -23,8 +23,8 @@ from ironbell.lab.fleet.manifests import bmc_machine, hardware
 from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import NAMESPACE, cluster, worker
-from support.fleet.fleetreplay import FleetSite, endpoint_host, fleet_site
+from support.fleet.clusters import NAMESPACE, cluster, worker
+from support.fleet.replay import FleetSite, endpoint_host, fleet_site
 
 WITHIN_S = 3600.0
 

@@ -16,8 +16,8 @@ from ironbell.kube.conditions import find_condition
 from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.default_template import Inputs, default_template
-from support.fleet.fleetclusters import VERSION, cluster
-from support.fleet.fleetreplay import SITE, endpoint_host, fleet_site
+from support.fleet.clusters import VERSION, cluster
+from support.fleet.replay import SITE, endpoint_host, fleet_site
 
 WITHIN_S = 30.0
 

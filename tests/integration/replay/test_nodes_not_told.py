@@ -8,8 +8,8 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster import MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import cluster
-from support.fleet.fleetreplay import endpoint_host, fleet_site
+from support.fleet.clusters import cluster
+from support.fleet.replay import endpoint_host, fleet_site
 
 
 def test_their_nodes_get_their_provider_ids_nevertheless() -> None:

@@ -10,9 +10,9 @@ from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.state import Runs
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import FleetSite, endpoint_host, fleet_site
-from support.fleet.fleetwatch import Watch
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import FleetSite, endpoint_host, fleet_site
+from support.fleet.watch import Watch
 
 NAME = "sim-0001"
 

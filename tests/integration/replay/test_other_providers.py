@@ -16,7 +16,7 @@ from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.capi.capisite import NAMESPACE, site
+from support.capi.site import NAMESPACE, site
 from support.strangers.family import IRON, STEEL, Family
 from support.strangers.grounds import ReplayGround
 from support.strangers.manifests import class_documents, core, documents, machine_spec, provided, topology_cluster

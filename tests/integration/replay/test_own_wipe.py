@@ -16,8 +16,8 @@ from ironbell.codec import goyaml
 from ironbell.contract.servers.claim import HELD, WIPED, claim_of
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.lifecycle.names import WIPE_TEMPLATE
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import endpoint_host, fleet_site
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import endpoint_host, fleet_site
 
 NAME = "sim-0001"
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "tinkerbell-machines.md"

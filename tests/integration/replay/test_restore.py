@@ -18,7 +18,7 @@ from ironbell.codec.cel import compile_rule
 from ironbell.lab.sim.cluster.host import Host
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.capi.capisite import cluster_documents, site
+from support.capi.site import cluster_documents, site
 
 KEY = ("default", "one")
 LATER_S = 1800

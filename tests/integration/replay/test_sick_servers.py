@@ -14,8 +14,8 @@ from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.health import install_failures, is_silent
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import endpoint_host, fleet_site
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import endpoint_host, fleet_site
 
 
 async def _silent(site: ReplaySite) -> set[str]:

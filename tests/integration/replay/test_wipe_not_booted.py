@@ -15,8 +15,8 @@ from ironbell.lab.fleet.link import Answer, NoAnswerError
 from ironbell.lab.fleet.server import NETBOOT_S
 from ironbell.lab.fleet.state import Runs
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import NAMESPACE, cluster
-from support.fleet.fleetreplay import MemoryLink, endpoint_host, fleet_site
+from support.fleet.clusters import NAMESPACE, cluster
+from support.fleet.replay import MemoryLink, endpoint_host, fleet_site
 
 NAME = "sim-0001"
 SOON_S = 3600.0

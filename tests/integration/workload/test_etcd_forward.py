@@ -30,8 +30,8 @@ from ironbell.workload.etcd_client import EtcdClient
 from ironbell.workload.etcd_forward import ForwardedEtcd
 from ironbell.workload.kubeconfigs import HttpLink
 from support.ports import free_port
+from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import build_program
 from support.skips import missing_program
 
 CLUSTER = ClusterKey("default", "c", "uid-of-c")

@@ -1,1 +1,1 @@
-"""Servers of the Kubernetes API, and clients that try them."""
+"""Servers of the Kubernetes API, clients that try them, and records of what they answered."""

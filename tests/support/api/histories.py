@@ -15,7 +15,7 @@ from typing import BinaryIO, ClassVar, Literal, Self
 
 import msgspec
 
-from support.programs.programs import build_program
+from support.programs.catalog import build_program
 
 CHECK_TIMEOUT_S = 1800
 

@@ -31,9 +31,9 @@ from ironbell.api.client import (
 )
 from ironbell.api.kind import Collection
 from ironbell.kube.transport.http import HttpApi
-from support.api.apiprocess import ApiProcess
 from support.api.histories import End, Event, History, Item, Leave, Operation, Verb, Watch
 from support.api.ledger import body, is_ours, read
+from support.api.process import ApiProcess
 
 NAMESPACE = "default"
 REFUSALS = (AlreadyExists, Conflict, NotFound)

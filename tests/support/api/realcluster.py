@@ -25,8 +25,8 @@ from ironbell.apiserver.access.kubeconfig import Credentials, kubeconfig, write_
 from ironbell.apiserver.access.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.ports import free_ports
+from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
-from support.programs.programs import build_program
 from support.skips import missing_program
 
 START_TIMEOUT_S = 90

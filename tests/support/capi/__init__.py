@@ -1,1 +1,1 @@
-"""Worlds for Cluster API's controllers, and upstream's managers."""
+"""Worlds and sites for Cluster API's controllers, upstream's managers, and inputs generated from seeds."""

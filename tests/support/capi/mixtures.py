@@ -15,9 +15,9 @@ from typing import Any
 import yaml
 
 from support.api.kubeapi import APPLY, KubeApi, connect, eventually
-from support.capi.capisite import NAMESPACE
-from support.capi.clusterapi import Manager, managers
-from support.programs.programs import build_program
+from support.capi.managers import Manager, managers
+from support.capi.site import NAMESPACE
+from support.programs.catalog import build_program
 from support.site.embeddedcluster import EmbeddedCluster
 
 COMPONENTS = {

@@ -1,1 +1,1 @@
-"""Simulated servers, alone and by the hundred."""
+"""Sites of many simulated servers, on which clusters are created, changed and deleted at random."""

@@ -1,1 +1,1 @@
-"""Clusters by kubeadm: in memory, and real ones on namespace machines."""
+"""Clusters created by kubeadm, in memory and on namespace machines, and the packages and specs that they need."""

@@ -17,7 +17,7 @@ import yaml
 
 from ironbell.demo import clusterplan
 from ironbell.demo.clusterplan import Group, Plan
-from support.kubeadm.kubeadmcluster import SUBNET, KubeadmSite, NodeArtefacts, kubeadm_site
+from support.kubeadm.cluster import SUBNET, KubeadmSite, NodeArtefacts, kubeadm_site
 from support.programs.kubectl import Kubectl
 
 LAB = 86

@@ -32,7 +32,7 @@ from ironbell.lab.sim.cluster.host import HostFault, HostPlan
 from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.capi.capisite import NAMESPACE, site
+from support.capi.site import NAMESPACE, site
 from support.lives.disturbances import Disturbances
 from support.lives.invariants import Invariants
 from support.lives.picture import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from support.capi.capisite import JOIN, NAMESPACE
+from support.capi.site import JOIN, NAMESPACE
 
 VERSIONS = ("v1.33.4", "v1.34.2", "v1.35.1", "v1.36.0")
 DRAIN_S = 600

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from support.network.network import enter, within
+from support.network.namespaces import enter, within
 
 LOOPBACK = "127.0.0.1"
 _OUTSIDE = os.open(f"/proc/self/task/{threading.get_native_id()}/ns/net", os.O_RDONLY | os.O_CLOEXEC)

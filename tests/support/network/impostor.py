@@ -17,9 +17,9 @@ from ironbell.agent.rpc import CallError, Client
 from ironbell.agent.settings import Settings
 from ironbell.codec.proto import workflow_pb2
 from support.network import firmware
-from support.network.netmachine import NetMachine, net_machine
-from support.network.network import Lan, ip, lan, within
-from support.site.site import Site, site
+from support.network.machine import NetMachine, net_machine
+from support.network.namespaces import Lan, ip, lan, within
+from support.site.up import Site, site
 
 OURS = "192.0.2.1"
 STRANGER = "192.0.2.66"

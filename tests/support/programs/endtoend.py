@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from support.programs.programs import build_program
+from support.programs.catalog import build_program
 
 PREFIX = "[sig-api-machinery] "
 PASSED = "passed"

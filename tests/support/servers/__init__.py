@@ -1,1 +1,1 @@
-"""Worlds for the engine and its front doors: servers, their owners, installations."""
+"""Worlds for the provisioning of servers: racks, owners of servers, and installations."""

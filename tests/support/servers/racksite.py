@@ -20,7 +20,7 @@ from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.manager.controller import Controller
 from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
-from support.capi import capisite
+from support.capi import site as capisite
 from support.servers.rack import NAMESPACE, Rack
 from support.servers.rendering import InProcess
 

@@ -1,1 +1,1 @@
-"""`ironbell up` and other processes of ours as tests start, kill and watch them."""
+"""`ironbell up` and its other commands as users run them: started, watched, killed, upgraded and pivoted."""

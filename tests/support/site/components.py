@@ -20,7 +20,7 @@ import yaml
 
 from support.api.kubeapi import KubeApi, connect, eventually
 from support.api.realcluster import RealCluster
-from support.network.network import within
+from support.network.namespaces import within
 
 IRONBELL = (sys.executable, "-m", "ironbell.cli.main")
 NAMESPACE = "ironbell-system"

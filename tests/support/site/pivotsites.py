@@ -13,7 +13,7 @@ from typing import Any
 
 from ironbell.operations.pivot.items import LABEL_COPY
 from support.api.kubeapi import KubeApi, connect, eventually
-from support.capi.capisite import cluster_documents
+from support.capi.site import cluster_documents
 from support.capi.topologies import (
     CONFIG_TEMPLATE,
     DEV_CLUSTER_TEMPLATE,

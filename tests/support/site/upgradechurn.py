@@ -15,7 +15,7 @@ from typing import Any
 
 import urllib3
 
-from support.fleet.fleetclusters import NAMESPACE, cluster
+from support.fleet.clusters import NAMESPACE, cluster
 from support.site.upgraderecord import CLUSTERS, DEPLOYMENTS, HARDWARE, MACHINES, Recorder
 
 _GROUPS = {

@@ -29,7 +29,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.testing import running
 from ironbell.workload.access import Workloads
 from ironbell.workload.link import Link
-from support.capi.capiworld import (
+from support.capi.world import (
     CONFIG,
     CONFIG_TEMPLATE,
     INFRA_CLUSTER,

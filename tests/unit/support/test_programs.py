@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ironbell.image.kubernetes.release import PROGRAMS as OF_A_NODE
-from support.programs.programs import NODE_PROGRAMS, PROGRAMS
+from support.programs.catalog import NODE_PROGRAMS, PROGRAMS
 
 TESTS = Path(__file__).parents[2]
 
@@ -29,4 +29,4 @@ def test_tests_build_by_the_list_alone() -> None:
         for path in TESTS.rglob("*.py")
         if re.search(r"^from support\.programs\.gobuild import .*\bbuild\b", path.read_text(), re.MULTILINE)
     ]
-    assert builders == ["support/programs/programs.py"]
+    assert builders == ["support/programs/catalog.py"]

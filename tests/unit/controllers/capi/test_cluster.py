@@ -21,7 +21,7 @@ from ironbell.kube.reconciler import Unsynced
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
 from ironbell.workload.queries import Connection, ConnectionState
-from support.capi.capiworld import (
+from support.capi.world import (
     INFRA_CLUSTER,
     INFRA_TEMPLATE,
     NAMESPACE,

@@ -12,7 +12,7 @@ from ironbell.contract.conditions.legacy import find_legacy
 from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.reconciler import ClusterReconciler
 from ironbell.kube.testing.world import World
-from support.capi.capiworld import INFRA_CLUSTER, NAMESPACE, add_cluster, capi_world, reported
+from support.capi.world import INFRA_CLUSTER, NAMESPACE, add_cluster, capi_world, reported
 
 CLUSTERS = ClusterReconciler()
 ENDPOINT = {"host": "192.0.2.10", "port": 6443}

@@ -14,7 +14,7 @@ from ironbell.controllers.capi.machinepool import MachinePoolReconciler
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
 from ironbell.workload.queries import AllNodes, NodeView
-from support.capi.capiworld import CONFIG, INFRA_MACHINE, NAMESPACE, add_cluster, capi_world, reference
+from support.capi.world import CONFIG, INFRA_MACHINE, NAMESPACE, add_cluster, capi_world, reference
 
 POOLS = MachinePoolReconciler()
 

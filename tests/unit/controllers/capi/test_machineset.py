@@ -17,7 +17,7 @@ from ironbell.controllers.capi.machineset.reconciler import MachineSetReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
-from support.capi.capiworld import (
+from support.capi.world import (
     CONFIG,
     CONFIG_TEMPLATE,
     INFRA_MACHINE,

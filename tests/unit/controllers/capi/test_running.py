@@ -25,7 +25,7 @@ from ironbell.kube.manager.controller import Controller
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.memory import LoopClock
 from ironbell.workload.queries import Connection, ConnectionState
-from support.capi.capiworld import (
+from support.capi.world import (
     CONFIG_TEMPLATE,
     INFRA_CLUSTER,
     INFRA_TEMPLATE,

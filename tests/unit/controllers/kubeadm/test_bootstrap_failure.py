@@ -9,7 +9,7 @@ import pytest
 from ironbell.api.unstructured import dynamic_kind
 from ironbell.contract.clusters.bootstrap import reported_failure
 from ironbell.kube.testing.world import World
-from support.kubeadm.kubeadmworld import (
+from support.kubeadm.world import (
     RECONCILER,
     SITE,
     add_cluster,

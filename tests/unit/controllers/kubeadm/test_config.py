@@ -18,7 +18,7 @@ from ironbell.contract.clusters.secrets import Purpose, key_pair_of
 from ironbell.controllers.kubeadm.config.lock import holder_of
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import NotSettledError, World
-from support.kubeadm.kubeadmworld import (
+from support.kubeadm.world import (
     AUTHORITY,
     RECONCILER,
     SITE,

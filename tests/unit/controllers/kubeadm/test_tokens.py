@@ -19,7 +19,7 @@ from ironbell.controllers.kubeadm.config import tokens
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenError, TokenState
 from ironbell.kube.patches import apply
 from ironbell.kube.testing.world import NotSettledError, World, drive
-from support.kubeadm.kubeadmworld import (
+from support.kubeadm.world import (
     RECONCILER,
     SITE,
     add_cluster,

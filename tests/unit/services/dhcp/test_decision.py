@@ -17,7 +17,7 @@ from ironbell.services.dhcp import DhcpSettings, MacFormat, Mode, PlainIpxe, dec
 from ironbell.services.dhcp.answers import Ignore, IgnoreReason, Reply, Subject, Unusable
 from ironbell.services.dhcp.problems import Problem
 from ironbell.services.dhcp.settings import endpoints
-from support.network.dhcpmessages import ADDRESS, MAC, OTHER, OWN, SCRIPT, ask, known, pxe, request
+from support.network.dhcp import ADDRESS, MAC, OTHER, OWN, SCRIPT, ask, known, pxe, request
 
 
 def served(message: Packet, subject: Subject, **settings: Any) -> Packet:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.network.netmachine import NetMachine, action, net_machine
-from support.network.network import Lan, lan
-from support.site.site import Site, site
+from support.network.machine import NetMachine, action, net_machine
+from support.network.namespaces import Lan, lan
+from support.site.up import Site, site
 
 OURS = "192.0.2.1"
 HTTP = f"{OURS}:7080"

@@ -1,7 +1,7 @@
 """Clusters that come, change and go at random on simulated servers where things go wrong, by seed, on virtual time.
 
-What must hold at every write is `fleetwatch`'s. Once nothing goes wrong any more everything becomes as wanted; once all
-clusters are deleted, nothing of them is left. `fleetseeds` lives many of them.
+What must hold at every write is `watch`'s. Once nothing goes wrong any more everything becomes as wanted; once all
+clusters are deleted, nothing of them is left. `seeds` lives many of them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import NotReachedError
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import NAMESPACE, cluster, health_checks
-from support.fleet.fleetreplay import endpoint_host, fleet_site
-from support.fleet.fleetwatch import ChurnError, Watch
+from support.fleet.clusters import NAMESPACE, cluster, health_checks
+from support.fleet.replay import endpoint_host, fleet_site
+from support.fleet.watch import ChurnError, Watch
 
 CONVERGED_S = 12 * 3600.0
 PAUSE_S, LONG_PAUSE_S = 300.0, 900.0

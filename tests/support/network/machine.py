@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from support.network import firmware
-from support.network.network import Lan, within
-from support.site.site import poll
+from support.network.namespaces import Lan, within
+from support.site.up import poll
 from support.skips import missing_permission, require_program
 
 NETMASK = "255.255.255.0"

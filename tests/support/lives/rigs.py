@@ -20,10 +20,10 @@ import urllib3
 
 from support.api.kubeapi import connect, eventually
 from support.api.realcluster import RealCluster
-from support.capi.clusterapisite import KUBEADM, cluster_api, simulation
+from support.capi.processes import KUBEADM, cluster_api, simulation
 from support.fleet.servedimages import served_image
-from support.lives.lifelive import OpenRig
-from support.lives.lifewalk import VERSIONS
+from support.lives.processes import OpenRig
+from support.lives.walk import VERSIONS
 from support.ports import free_ports
 from support.site.components import OnCluster, Process, installed, unchecked_references
 from support.site.embeddedcluster import EmbeddedCluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.capi.capisite import JOIN, NAMESPACE
+from support.capi.site import JOIN, NAMESPACE
 
 INFRASTRUCTURE, BOOTSTRAP, CONTROL_PLANE = (
     f"{group}.cluster.x-k8s.io/v1beta2" for group in ("infrastructure", "bootstrap", "controlplane")

@@ -18,7 +18,7 @@ from ironbell.apiserver.store.entry import Change
 from ironbell.contract.servers.claim import CLAIMED_BY, HELD
 from ironbell.lab.fleet.state import ServerState
 from ironbell.lab.sim.replay import ReplaySite
-from support.fleet.fleetreplay import FleetSite
+from support.fleet.replay import FleetSite
 
 _HARDWARE, _WORKFLOW = "hardware.tinkerbell.org", "workflows.tinkerbell.org"
 _TOLD = 20

@@ -1,7 +1,7 @@
 """Random walks through real processes: what people do is done with kubectl and `ironbell`, over sockets, in real time.
 
-A `Rig` is what runs: `ironbell up --simulate N`, or a kube-apiserver with our components beside it (`liferigs`).
-As a program: `python -m support.lives.lifelive embedded|real SEEDS [STEPS]`, a line for each seed as it ends.
+A `Rig` is what runs: `ironbell up --simulate N`, or a kube-apiserver with our components beside it (`rigs`).
+As a program: `python -m support.lives.processes embedded|real SEEDS [STEPS]`, a line for each seed as it ends.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from ironbell.kube.transport.connection import from_content, from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
 from ironbell.kube.transport.kubeconfig import choose_from
 from ironbell.lab.fleet.state import FileStore
-from support.fleet.fleetclusters import NAMESPACE
-from support.fleet.fleetseeds import seeds_of
-from support.lives.lifeoracle import Asked, Seen, SeenMachine, SeenNode
-from support.lives.lifewalk import (
+from support.fleet.clusters import NAMESPACE
+from support.fleet.seeds import seeds_of
+from support.lives.oracle import Asked, Seen, SeenMachine, SeenNode
+from support.lives.walk import (
     KINDS,
     NAMES,
     SERVERS,
@@ -266,7 +266,7 @@ def walk(seed: int, folder: Path, rig: OpenRig, *, steps: int = STEPS, pace: Pac
 
 
 def _main() -> None:
-    from support.lives.liferigs import RIGS
+    from support.lives.rigs import RIGS
 
     form, seeds, *steps = sys.argv[1:]
     failed = False

@@ -65,7 +65,7 @@ from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.liveness import Liveness
 from ironbell.services.workflow.service import WorkflowService
 from ironbell.services.workflow.writer import WorkflowWriter
-from support.capi import capisite
+from support.capi import site as capisite
 from support.servers.rendering import InProcess
 
 SITE = "http://127.0.0.1:7080"

@@ -1,4 +1,4 @@
-"""The lab of `faultlab`, with a real API server and components in processes of their own instead of `ironbell up`."""
+"""The lab of `faults`, with a real API server and components in processes of their own instead of `ironbell up`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from support.api.kubeapi import eventually
-from support.lab.faultlab import HTTP, OURS, FaultLab, publish, served
+from support.lab.faults import HTTP, OURS, FaultLab, publish, served
 from support.network.forward import forwarded
-from support.network.network import lan
+from support.network.namespaces import lan
 from support.site.components import OnCluster, Process
-from support.site.site import BOOT, WORKFLOWS, Site
+from support.site.up import BOOT, WORKFLOWS, Site
 
 GROUPS = {
     "/apis/tinkerbell.org/v1alpha1": ("workflows", "templates", "hardware"),

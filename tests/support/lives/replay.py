@@ -1,6 +1,6 @@
 """Random walks on virtual time: all controllers in one thread.
 
-As a program: `PYTHONHASHSEED=0 python -m support.lives.lifereplay SEEDS [STEPS]`, where SEEDS is such as `7` or
+As a program: `PYTHONHASHSEED=0 python -m support.lives.replay SEEDS [STEPS]`, where SEEDS is such as `7` or
 `3,10-12`; the same seed is the same walk.
 """
 
@@ -33,12 +33,12 @@ from ironbell.lab.fleet.speed import INSTANT, REAL
 from ironbell.lab.sim.provider.kinds import DEV_MACHINE
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleet.fleetclusters import NAMESPACE
-from support.fleet.fleetreplay import FleetSite, endpoint_host, fleet_site
-from support.fleet.fleetseeds import seeds_of
-from support.fleet.fleetwatch import Watch
-from support.lives.lifeoracle import Asked, Seen, SeenMachine, SeenNode
-from support.lives.lifewalk import (
+from support.fleet.clusters import NAMESPACE
+from support.fleet.replay import FleetSite, endpoint_host, fleet_site
+from support.fleet.seeds import seeds_of
+from support.fleet.watch import Watch
+from support.lives.oracle import Asked, Seen, SeenMachine, SeenNode
+from support.lives.walk import (
     KINDS,
     SERVERS,
     STEPS,

@@ -2,8 +2,8 @@
 
 Up to three names are created, scaled, upgraded, deleted and used again, Machines are deleted, and controllers are
 killed or stopped meanwhile. After each step everything must become as it was asked for, or wait for a true reason,
-and still be so after a quiet time. `lifeoracle` judges what is there: Nodes as their clusters hold them, servers as
-they stand in the rack. Where the walk takes place is a `Place`: `lifereplay` has the one on virtual time, `lifelive`
+and still be so after a quiet time. `oracle` judges what is there: Nodes as their clusters hold them, servers as
+they stand in the rack. Where the walk takes place is a `Place`: `replay` has the one on virtual time, `processes`
 those of real processes.
 """
 
@@ -27,9 +27,9 @@ from ironbell.contract.servers.claim import claim_of
 from ironbell.lab.fleet.state import ServerState
 from ironbell.lab.sim.cluster.objects import CONTROL_PLANE
 from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE
-from support.fleet.fleetclusters import NAMESPACE, in_memory
-from support.fleet.fleetclusters import cluster as documents
-from support.lives.lifeoracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, may_wait, troubles
+from support.fleet.clusters import NAMESPACE, in_memory
+from support.fleet.clusters import cluster as documents
+from support.lives.oracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, may_wait, troubles
 
 STEPS: Final = 6
 NAMES: Final = ("red", "green", "blue")

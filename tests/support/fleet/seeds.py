@@ -2,7 +2,7 @@
 new process can import no test.
 
 As a program:
-`python -m support.fleet.fleetseeds SEEDS [--lives N] [--servers N] [--clusters N] [--hours N] [--processes N]`,
+`python -m support.fleet.seeds SEEDS [--lives N] [--servers N] [--clusters N] [--hours N] [--processes N]`,
 where SEEDS is such as `7`, `0-49` or `3,10-12`. It tells of each seed as it ends.
 """
 
@@ -24,8 +24,8 @@ import structlog
 
 from ironbell.base.memory import tune_gc
 from ironbell.lab.fleet.faults import Fault
-from support.fleet.fleetchurn import Churn
-from support.fleet.fleetwatch import ChurnError
+from support.fleet.churn import Churn
+from support.fleet.watch import ChurnError
 
 HASH_SEED = "0"
 """For Python's hashes of text: with others the same seed is another life."""
@@ -120,7 +120,7 @@ def require(done: Sequence[Lived], plan: Plan) -> None:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m support.fleet.fleetseeds")
+    parser = argparse.ArgumentParser(prog="python -m support.fleet.seeds")
     parser.add_argument("seeds", type=seeds_of)
     for name, value in (("lives", 500), ("servers", 300), ("clusters", 20), ("hours", 0), ("processes", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)

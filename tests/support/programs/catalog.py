@@ -1,6 +1,6 @@
 """Every program that tests build from Go modules, with its build time and tier, in one list.
 
-`python -m support.programs.programs [NAME...]` (or `make real`) builds upstream's components, or the programs that
+`python -m support.programs.catalog [NAME...]` (or `make real`) builds upstream's components, or the programs that
 are named; tests build what they need by themselves. Where that is not possible, what needs them is skipped by name.
 """
 

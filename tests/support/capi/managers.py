@@ -25,7 +25,7 @@ from ironbell.apiserver.access.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.api.kubeapi import APPLY, KubeApi, eventually
 from support.ports import free_ports
-from support.programs.programs import CLUSTER_API, build_program, cluster_api_sources
+from support.programs.catalog import CLUSTER_API, build_program, cluster_api_sources
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 20

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.api.kubeapi import connect, eventually
 from support.api.realcluster import RealCluster
-from support.capi.clusterapisite import KUBEADM, cluster_api, simulation
+from support.capi.processes import KUBEADM, cluster_api, simulation
 from support.programs.gobuild import CannotBuild
 from support.site.components import installed
 from support.site.embeddedcluster import EmbeddedCluster
