@@ -1,8 +1,8 @@
-"""Whether QEMU can use KVM here: tried, since a `/dev/kvm` that is there may still not work (nested machines).
+"""Detects whether QEMU can use KVM here, by a trial: a `/dev/kvm` that exists may still not work (nested machines).
 
 Machines that are machines themselves may offer a KVM that carries out kernels and not firmware: it stops in its first
 instructions, or somewhere in a network card's boot code. So firmware is started, and must still run after a moment;
-and a KVM that says it is of that kind is not tried at all.
+and a KVM that reports to be of that kind is not tried at all.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def has_kvm() -> bool:
 
 
 def _tried(command: tuple[str, ...]) -> bytes:
-    """What QEMU answers after a moment."""
+    """QEMU's answers after a moment."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         if process.stdin is not None:
@@ -56,13 +56,13 @@ def _tried(command: tuple[str, ...]) -> bytes:
 
 
 def still_runs(answers: bytes) -> bool:
-    """Whether one of QEMU's answers says that the machine runs."""
+    """Return whether one of QEMU's answers reports that the machine runs."""
     for line in answers.splitlines():
         try:
             answer = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        told = answer.get("return") if isinstance(answer, dict) else None
-        if isinstance(told, dict) and told.get("running") is True:
+        status = answer.get("return") if isinstance(answer, dict) else None
+        if isinstance(status, dict) and status.get("running") is True:
             return True
     return False

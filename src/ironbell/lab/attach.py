@@ -18,7 +18,7 @@ LEAVE = b"\x1d"
 
 
 class NotAttachedError(IronbellError):
-    """There is no line to attach to."""
+    """The machine has no line to attach to."""
 
     reason = "NotAttached"
     retry = Retry.NEVER
@@ -44,7 +44,7 @@ async def attach(path: Path) -> None:
         else:
             writer.write(data)
 
-    async def shown() -> None:
+    async def print_output() -> None:
         while data := await reader.read(4096):
             sys.stdout.buffer.write(data)
             sys.stdout.flush()
@@ -52,7 +52,7 @@ async def attach(path: Path) -> None:
 
     with _raw(keys):
         loop.add_reader(keys, typed)
-        task = asyncio.create_task(shown())
+        task = asyncio.create_task(print_output())
         try:
             await done.wait()
         finally:
@@ -68,9 +68,9 @@ def _raw(descriptor: int) -> Iterator[None]:
     if not os.isatty(descriptor):
         yield
         return
-    before = termios.tcgetattr(descriptor)
+    settings = termios.tcgetattr(descriptor)
     tty.setraw(descriptor)
     try:
         yield
     finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, settings)

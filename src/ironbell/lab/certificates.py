@@ -23,8 +23,8 @@ VALID_DAYS = 3650
 _EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def make_certificates(folder: LabFolder) -> None:
-    """Make authority and server certificate, unless they are there."""
+def create_certificates(folder: LabFolder) -> None:
+    """Create authority and server certificate, unless they exist."""
     if folder.certificate.exists() and folder.authority.exists() and folder.key.exists():
         return
     authority_key, server_key = new_key(), new_key()

@@ -83,7 +83,7 @@ async def send(path: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     """Send one request to a running lab.
 
     Raises:
-        LabCommandError: the lab does not answer, or refuses.
+        LabCommandError: the lab does not answer, or rejects the command.
     """
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):

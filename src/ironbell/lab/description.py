@@ -52,7 +52,7 @@ class DiskDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     size: str = "4GiB"
     serial: str = ""
     bus: Literal["virtio", "nvme"] = "virtio"
-    """As what the machine sees it: /dev/vda and so on, or /dev/nvme0n1 and so on."""
+    """Bus of the disk, which decides its name in the machine: /dev/vda and so on, or /dev/nvme0n1 and so on."""
 
     @property
     def bytes(self) -> int:
@@ -89,7 +89,7 @@ class NetworkDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     subnet: str = "192.168.77.0/24"
     reachable: bool = False
-    """Whether this host can reach it, by a route: for clusters on its machines, whose API the controllers ask."""
+    """Whether this host can reach it, by a route: for clusters on its machines, whose API the controllers use."""
 
     @property
     def network(self) -> ipaddress.IPv4Network:
@@ -112,7 +112,7 @@ class LabDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """The machine of that name.
 
         Raises:
-            LabFileError: there is none.
+            LabFileError: the lab has no such machine.
         """
         for machine in self.machines:
             if machine.name == name:
@@ -125,7 +125,7 @@ def read(path: Path) -> LabDescription:
     """Read a lab file.
 
     Raises:
-        LabFileError: it cannot be read, or says something wrong.
+        LabFileError: the file cannot be read, or is not valid.
     """
     try:
         document = goyaml.load(read_text_file(path, purpose="a lab, as `ironbell lab init` writes one"))
@@ -159,8 +159,8 @@ def parse(document: Any) -> LabDescription:
     if network.num_addresses < len(lab.machines) + FIRST_MACHINE_ADDRESS + 1:
         raise LabFileError(f"network.subnet: {network} is too small for {counted(len(lab.machines), 'machine')}")
     machines = tuple(_completed(lab, place, machine) for place, machine in enumerate(lab.machines))
-    for what in ("name", "mac", "address", "uuid"):
-        _unique(what, [getattr(machine, what) for machine in machines])
+    for field in ("name", "mac", "address", "uuid"):
+        _unique(field, [getattr(machine, field) for machine in machines])
     return msgspec.structs.replace(lab, machines=machines)
 
 
@@ -168,11 +168,11 @@ def parse_size(text: str) -> int:
     """Bytes of a size such as `4GiB`, `512M` or `1000000`; all units are powers of 1024.
 
     Raises:
-        LabFileError: it is no size.
+        LabFileError: the text is not a size.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or not int(match.group(1)):
-        raise LabFileError(f"size: {text!r} is no size; write it like 4GiB")
+        raise LabFileError(f"size: {text!r} is not a valid size; write it like 4GiB")
     return int(match.group(1)) * _UNITS[match.group(2)[:1].lower()]
 
 
@@ -210,7 +210,7 @@ def _completed(lab: LabDescription, place: int, machine: MachineDescription) -> 
     )
 
 
-def _unique(what: str, values: list[str]) -> None:
+def _unique(field: str, values: list[str]) -> None:
     for value in values:
         if values.count(value) > 1:
-            raise LabFileError(f"machines: {what} {value!r} is there twice")
+            raise LabFileError(f"machines: {field} {value!r} is used twice")

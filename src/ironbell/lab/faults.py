@@ -1,4 +1,4 @@
-"""Faults that a virtual BMC can be told to have, for tests and for trying out what a fault looks like."""
+"""Faults of a virtual BMC, for tests and for trying out how a fault looks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Fault(Enum):
-    """What goes wrong."""
+    """A kind of fault."""
 
     NONE = "none"
     UNREACHABLE = "unreachable"

@@ -1,4 +1,4 @@
-"""Where a lab keeps things, below its folder."""
+"""Files of a lab, below its folder: their paths, and the state of the running lab that other commands read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class LabFolder:
 
     @property
     def state(self) -> Path:
-        """What the running lab is, for other commands: see `process`."""
+        """State of the running lab, for other commands: see `LabState`."""
         return self.root / "state.json"
 
     @property

@@ -23,7 +23,7 @@ STOP_TIMEOUT_S = 10.0
 
 
 class PowerState(Enum):
-    """As Redfish names them."""
+    """Power states, named as in Redfish."""
 
     ON = "On"
     OFF = "Off"
@@ -38,7 +38,7 @@ class Target(Enum):
 
 
 class MachineStartError(IronbellError):
-    """It cannot be started here."""
+    """The machine cannot be started here."""
 
     reason = "MachineStartFailed"
     retry = Retry.BACKOFF
@@ -46,7 +46,7 @@ class MachineStartError(IronbellError):
 
 @dataclass
 class BootOverride:
-    """What the next boots are directed to."""
+    """Override of the next boots."""
 
     target: Target = Target.NONE
     enabled: str = "Disabled"
@@ -68,7 +68,7 @@ OnChange = Callable[["VirtualMachine"], Awaitable[None]]
 
 @dataclass
 class VirtualMachine(ABC):
-    """One machine, whatever it is made of. `on_change` is told after each change of power."""
+    """One machine of any kind. `on_change` is called after each change of power."""
 
     description: MachineDescription
     folder: LabFolder
@@ -82,7 +82,7 @@ class VirtualMachine(ABC):
     @property
     @abstractmethod
     def power(self) -> PowerState:
-        """Whether it is on."""
+        """Power state of the machine."""
 
     @abstractmethod
     async def _start(self) -> None: ...
@@ -94,8 +94,8 @@ class VirtualMachine(ABC):
     async def _press(self) -> None: ...
 
     async def prepare(self) -> None:
-        """Make the machine's folder and disks, if they are not there."""
-        await asyncio.to_thread(self._make_files)
+        """Create the machine's folder and disks, if they are missing."""
+        await asyncio.to_thread(self._create_files)
         self.override.mode = "UEFI" if self.description.firmware == "uefi" else "Legacy"
 
     async def on(self) -> None:
@@ -120,14 +120,14 @@ class VirtualMachine(ABC):
             await self._start()
 
     async def shut_down(self) -> None:
-        """Press the power button: the operating system may do as it likes."""
+        """Press the power button: the operating system decides what follows."""
         await self._press()
 
-    def _make_files(self) -> None:
+    def _create_files(self) -> None:
         name = self.description.name
         self.folder.machine(name).mkdir(parents=True, exist_ok=True, mode=0o700)
         for number, disk in enumerate(self.description.disks):
-            _make_sparse(self.folder.disk(name, number), disk.bytes)
+            _create_sparse(self.folder.disk(name, number), disk.bytes)
         self.folder.console(name).touch()
 
     def _trim_console(self) -> None:
@@ -137,7 +137,7 @@ class VirtualMachine(ABC):
             console.touch()
 
 
-def _make_sparse(path: Path, size: int) -> None:
+def _create_sparse(path: Path, size: int) -> None:
     if path.exists():
         return
     partial = path.with_suffix(".partial")

@@ -48,7 +48,7 @@ def _bmc(machine: MachineState, namespace: str, *, insecure_tls: bool) -> Docume
         "kind": "Machine",
         "metadata": {
             **_meta(machine.name, namespace),
-            # a lab that is started anew may have its BMCs at other ports
+            # a restarted lab may have its BMCs at other ports
             "annotations": {CONFIRMED: address_text(machine.bmc_host, machine.bmc_port)},
         },
         "spec": {

@@ -1,5 +1,5 @@
-"""The lab's network: a namespace of its own with a bridge and a tap for each machine. Nothing leaves it, but what is
-sent to this host where the lab is told to be reachable.
+"""The lab's network: a namespace of its own with a bridge and a tap for each machine. Nothing leaves it, except to this
+host where the lab is configured to be reachable.
 
 The namespace's name follows from the lab's folder, so that several labs live side by side and a lab that died finds
 and removes what it left.
@@ -27,7 +27,7 @@ NEEDS_ROOT = "a lab needs root for its network namespace; run as root or by sudo
 
 
 class LabNetworkError(IronbellError):
-    """The namespace cannot be made."""
+    """The namespace cannot be created."""
 
     reason = "LabNetworkFailed"
     retry = Retry.NEVER
@@ -47,7 +47,7 @@ class LabNetwork:
 
     @property
     def path(self) -> Path:
-        """How other processes enter it."""
+        """Path by which other processes enter it."""
         return _NAMESPACES / self.namespace
 
     def tap(self, name: str) -> str:
@@ -58,7 +58,7 @@ class LabNetwork:
         return [machine.name for machine in self.lab.machines].index(name)
 
     def machine_path(self, name: str) -> Path:
-        """How other processes enter the network of a machine that is made of namespaces."""
+        """Path by which other processes enter the network of a machine that is made of namespaces."""
         return self.path.with_name(f"{self.namespace}-{self._place(name)}")
 
     def connect(self, name: str) -> None:
@@ -68,16 +68,16 @@ class LabNetwork:
             LabNetworkError: no privilege, or no `ip` command.
         """
         self.disconnect(name)
-        inside, ours, mac = self.machine_path(name).name, f"card{self._place(name)}", self.lab.machine(name).mac
+        inside, card, mac = self.machine_path(name).name, f"card{self._place(name)}", self.lab.machine(name).mac
         _ip("netns", "add", inside)
-        self._inside("link", "add", ours, "type", "veth", "peer", "name", "eth0", "address", mac, "netns", inside)
-        self._inside("link", "set", ours, "master", BRIDGE, "up")
+        self._inside("link", "add", card, "type", "veth", "peer", "name", "eth0", "address", mac, "netns", inside)
+        self._inside("link", "set", card, "master", BRIDGE, "up")
         _ip("-n", inside, "link", "set", "lo", "up")
         _ip("-n", inside, "link", "set", "eth0", "up")
 
     def disconnect(self, name: str) -> None:
         """Take the machine's network away with all processes in it."""
-        # first the card: the kernel takes its time over the end of a namespace, and the name is wanted again
+        # first the card: the kernel removes a namespace late, and the name is needed again
         _run("ip", "-n", self.namespace, "link", "delete", f"card{self._place(name)}")
         _remove(self.machine_path(name).name)
 
@@ -85,8 +85,8 @@ class LabNetwork:
         """A command to run inside."""
         return ["ip", "netns", "exec", self.namespace, *words]
 
-    def make(self) -> None:
-        """Make it anew; what a dead lab left is removed first.
+    def create(self) -> None:
+        """Create it again; the network of a dead lab is removed first.
 
         Raises:
             LabNetworkError: no privilege, or no `ip` command.
@@ -110,23 +110,23 @@ class LabNetwork:
             self._inside("link", "set", tap, "master", BRIDGE, "up")
 
     def remove(self) -> None:
-        """Remove it with all processes in it, if it is there."""
+        """Remove it with all processes in it, if it exists."""
         remove_networks(self.namespace)
 
     def _connect_host(self) -> None:
-        """A route from this host to the machines and back. It is no bridge: broadcasts, so DHCP, stay inside."""
+        """Route from this host to the machines and back, rather than bridge: broadcasts, so DHCP, stay inside."""
         digest = self.namespace.rpartition("-")[2]
         # RFC 3927's range is not routed anywhere else; four addresses of it, by the lab's name
         first = int(digest, 16) % _LINK_NETWORKS * 4
         host, inside = (_LINKS[first + number] for number in (1, 2))
-        ours = f"lab{digest}"
-        _ip("link", "add", ours, "type", "veth", "peer", "name", "host0", "netns", self.namespace)
+        link = f"lab{digest}"
+        _ip("link", "add", link, "type", "veth", "peer", "name", "host0", "netns", self.namespace)
         self._inside("address", "add", f"{inside}/30", "dev", "host0")
         self._inside("link", "set", "host0", "up")
-        _ip("address", "add", f"{host}/30", "dev", ours)
-        _ip("link", "set", ours, "up")
+        _ip("address", "add", f"{host}/30", "dev", link)
+        _ip("link", "set", link, "up")
         subnet = str(self.lab.network.network)
-        routed = _run("ip", "route", "add", subnet, "via", str(inside), "dev", ours)
+        routed = _run("ip", "route", "add", subnet, "via", str(inside), "dev", link)
         if routed.returncode != 0:
             self.remove()
             raise LabNetworkError(
@@ -142,17 +142,17 @@ class LabNetwork:
 
 
 def remove_networks(namespace: str) -> None:
-    """Remove a lab's namespace and those of its machines, with all processes in them, as far as they are there."""
+    """Remove a lab's namespace and those of its machines, with all processes in them, as far as they exist."""
     for path in sorted(_NAMESPACES.glob(f"{namespace}*")):
         _remove(path.name)
 
 
 def _remove(namespace: str) -> None:
-    """Remove a namespace with all processes in it, if it is there."""
+    """Remove a namespace with all processes in it, if it exists."""
     if not (_NAMESPACES / namespace).exists():
         return
-    found = _run("ip", "netns", "pids", namespace)
-    for pid in found.stdout.split():
+    pids = _run("ip", "netns", "pids", namespace)
+    for pid in pids.stdout.split():
         if int(pid) != os.getpid():
             _kill(int(pid))
     _run("ip", "netns", "delete", namespace)

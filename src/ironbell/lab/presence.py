@@ -1,6 +1,6 @@
-"""Which labs run on this host: a locked file for each, so that the next lab removes what a killed one left.
+"""Records which labs run on this host: a locked file for each, so that the next lab removes what a killed one left.
 
-A lock goes with its process, however that ends; a network, a cgroup, a setting of the host do not.
+A lock ends with its process, in any way; a network, a cgroup, a setting of the host do not.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _remove_dead(path: Path) -> None:
 
 
 def _lock(path: Path) -> IO[str] | None:
-    """The file, locked, or None when somebody else has it. One that is unlinked meanwhile is made anew."""
+    """The locked file, or None if another lab has it. One that is unlinked meanwhile is created again."""
     while True:
         file = path.open("w")
         try:

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from ironbell.app.processes.child import read_configuration, report, run_child
 from ironbell.lab.accelerator import has_kvm
-from ironbell.lab.certificates import make_certificates, write_private
+from ironbell.lab.certificates import create_certificates, write_private
 from ironbell.lab.control import serve_control
 from ironbell.lab.description import LabDescription, MachineDescription, read
 from ironbell.lab.files import LabFolder
@@ -40,7 +40,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def prepare() -> Callable[[], Awaitable[None]]:
-    """Read file and folder, make the network; what is returned runs the machines until cancelled."""
+    """Read file and folder and create the network; return a function that runs the machines until cancelled."""
     parser = ArgumentParser(prog="ironbell.lab.process")
     parser.add_argument("--file", type=Path, required=True)
     parser.add_argument("--data-dir", type=Path, required=True)
@@ -48,11 +48,11 @@ def prepare() -> Callable[[], Awaitable[None]]:
     read_configuration(dict)
     lab, folder = read(arguments.file), LabFolder(arguments.data_dir.absolute())
     folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    make_certificates(folder)
+    create_certificates(folder)
     network = LabNetwork.of(lab, folder.root)
     held = ExitStack()
     held.enter_context(present(network.namespace))
-    network.make()
+    network.create()
 
     async def run() -> None:
         with held:
@@ -91,7 +91,7 @@ class _Lab:
         self.bmcs: dict[str, VirtualBmc] = {}
 
     async def add(self, description: MachineDescription, stack: AsyncExitStack) -> None:
-        """Make a machine and open its BMC."""
+        """Create a machine and open its BMC."""
         kind = NamespaceMachine if description.kind == "namespace" else QemuMachine
         machine = kind(description, self._folder, self._network, self._machine_changed, has_kvm=self._has_kvm)
         await machine.prepare()
@@ -120,7 +120,7 @@ class _Lab:
         await self.changed()
 
     async def changed(self) -> None:
-        """Write down what is."""
+        """Store the current state."""
         await asyncio.to_thread(write_state, self._folder, self._state())
 
     def _state(self) -> LabState:

@@ -1,7 +1,7 @@
 """QEMU's command line for a machine: pure.
 
 A guest's reset ends QEMU (`-action reboot=shutdown`), and the virtual BMC starts it again: the boot order of the next
-start, with its one-time override, is then the BMC's to say, as on real hardware, for BIOS and UEFI alike.
+start, with its one-time override, is then decided by the BMC, as on real hardware, for BIOS and UEFI alike.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class NoFirmwareError(IronbellError):
 
 @dataclass(frozen=True)
 class Boot:
-    """What to try, in order: `pxe`, `hdd`."""
+    """Devices to try, in order: `pxe`, `hdd`."""
 
     order: tuple[str, ...] = ("hdd", "pxe")
 
 
 def uefi_firmware() -> tuple[Path, Path]:
-    """The firmware's code, and its variables as they are when new.
+    """The firmware's code, and its initial variables.
 
     Raises:
-        NoFirmwareError: none of the known files is there.
+        NoFirmwareError: none of the known files exists.
     """
     for code in UEFI_CODE:
         if Path(code).exists():

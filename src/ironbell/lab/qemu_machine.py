@@ -33,8 +33,8 @@ class QemuMachine(VirtualMachine):
         alive = self._process is not None and self._process.returncode is None
         return PowerState.ON if alive else PowerState.OFF
 
-    def _make_files(self) -> None:
-        super()._make_files()
+    def _create_files(self) -> None:
+        super()._create_files()
         variables = self.folder.variables(self.description.name)
         if self.description.firmware == "uefi" and not variables.exists():
             shutil.copyfile(uefi_firmware()[1], variables)
@@ -75,8 +75,8 @@ class QemuMachine(VirtualMachine):
         except TimeoutError:
             process.kill()
         assert process.stderr is not None  # noqa: S101
-        said = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip()
-        raise MachineStartError(f"machine {self.description.name} did not start: {said or 'no answer from QEMU'}")
+        output = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip()
+        raise MachineStartError(f"machine {self.description.name} did not start: {output or 'no answer from QEMU'}")
 
     async def _live(self, process: Process, monitor: Monitor) -> None:
         """Follow a running machine to its end; a guest's own reset starts it again."""
@@ -84,8 +84,8 @@ class QemuMachine(VirtualMachine):
         monitor.close()
         await process.wait()
         name = self.description.name
-        said = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip() if process.stderr else ""
-        _log.info("machine stopped", machine=name, reason=monitor.shutdown_reason or "killed", said=said)
+        output = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip() if process.stderr else ""
+        _log.info("machine stopped", machine=name, reason=monitor.shutdown_reason or "killed", output=output)
         if monitor.shutdown_reason == "guest-reset":
             async with self._lock:
                 if self._process is process:
@@ -97,7 +97,7 @@ class QemuMachine(VirtualMachine):
         try:
             await self._start()
         except MachineStartError as error:
-            _log.error("machine did not come back after its reset", machine=self.description.name, why=str(error))
+            _log.error("machine did not come back after its reset", machine=self.description.name, cause=str(error))
             await self.on_change(self)
 
     async def _stop(self) -> None:

@@ -22,11 +22,11 @@ class Monitor:
         self._reader = reader
         self._writer = writer
         self.shutdown_reason = ""
-        """Why the guest stopped, once it has: `guest-reset`, `guest-shutdown`, `host-qmp-quit`, ..."""
+        """Reason of the guest's stop, once it has stopped: `guest-reset`, `guest-shutdown`, `host-qmp-quit`, ..."""
 
     @classmethod
     async def connect(cls, path: Path) -> Monitor:
-        """Connect and leave negotiation mode. Raises OSError or EOFError when QEMU is gone."""
+        """Connect and leave negotiation mode. Raises OSError or EOFError when QEMU has ended."""
         reader, writer = await asyncio.open_unix_connection(path)
         monitor = cls(reader, writer)
         await monitor._read()

@@ -124,8 +124,8 @@ class VirtualBmc:
         return answer(document, status=201, headers={"X-Auth-Token": token, "Location": location})
 
     async def _log_out(self, request: web.Request) -> web.Response:
-        wanted = request.match_info["id"]
-        self._sessions = {token: identity for token, identity in self._sessions.items() if identity != wanted}
+        session = request.match_info["id"]
+        self._sessions = {token: identity for token, identity in self._sessions.items() if identity != session}
         return web.Response(status=204)
 
     async def _systems(self, _request: web.Request) -> web.Response:
@@ -196,15 +196,15 @@ class VirtualBmc:
         return web.Response(status=204)
 
     async def _reset(self, request: web.Request) -> web.Response:
-        wanted = (await read_body(request)).get("ResetType")
-        if wanted not in _RESETS:
+        reset_type = (await read_body(request)).get("ResetType")
+        if reset_type not in _RESETS:
             return error(400, "Base.1.0.ActionParameterNotSupported", "ResetType is not allowed.")
         if self.faults.current is Fault.BROKEN:
             return error(500, "Base.1.0.InternalError", "The power controller does not answer.")
-        if wanted in _NEED_POWER and self.machine.power is PowerState.OFF:
+        if reset_type in _NEED_POWER and self.machine.power is PowerState.OFF:
             return error(409, "Base.1.0.ActionNotSupported", "The system is off.")
         try:
-            await _RESETS[wanted](self.machine)
+            await _RESETS[reset_type](self.machine)
         except IronbellError as failure:
             return error(500, "Base.1.0.InternalError", str(failure))
         return web.Response(status=204)

@@ -1,4 +1,4 @@
-"""What virtual BMCs have in common on the wire: JSON bodies, collections, errors.
+"""The wire format that virtual BMCs share: JSON bodies, collections, errors.
 
 Source: DMTF DSP0266 sections 8 (responses, errors).
 """
@@ -17,7 +17,7 @@ async def read_body(request: web.Request) -> dict[str, Any]:
     """The JSON object of a request.
 
     Raises:
-        HTTPBadRequest: it is none.
+        HTTPBadRequest: the body is not a JSON object.
     """
     try:
         value = msgspec.json.decode(await request.read())
@@ -29,7 +29,7 @@ async def read_body(request: web.Request) -> dict[str, Any]:
 
 
 def answer(document: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    """A document."""
+    """A response with a document."""
     return web.Response(
         body=msgspec.json.encode(document),
         status=status,
@@ -39,7 +39,7 @@ def answer(document: Any, *, status: int = 200, headers: dict[str, str] | None =
 
 
 def collection(path: str, kind: str, member: str) -> web.Response:
-    """A collection of one."""
+    """A collection of one member."""
     return answer(
         {
             "@odata.id": path,

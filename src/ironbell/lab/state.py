@@ -1,4 +1,4 @@
-"""What a running lab is, in a file that other commands read."""
+"""The state of a running lab, in a file that other commands read."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_state(root: Path) -> LabState:
     """The lab of a folder: a lab's own, or the data folder of `ironbell up`.
 
     Raises:
-        NoLabError: none runs there.
+        NoLabError: no lab runs there.
     """
     for folder in (LabFolder(root), LabFolder(root / "lab")):
         try:
@@ -86,8 +86,8 @@ def read_state(root: Path) -> LabState:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except msgspec.MsgspecError as error:
-            raise NoLabError(f"{folder.state} cannot be understood: {error}") from error
+            raise NoLabError(f"{folder.state} cannot be read: {error}") from error
         if not Path(f"/proc/{state.pid}").exists():
             raise NoLabError(f"the lab of {root} does not run; start it with `ironbell up --lab FILE`")
         return state
-    raise NoLabError(f"no lab in {root}; give the data folder of `ironbell up --lab FILE`")
+    raise NoLabError(f"no lab runs in {root}; name the data folder of `ironbell up --lab FILE`")

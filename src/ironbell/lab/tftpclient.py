@@ -15,7 +15,7 @@ from ironbell.base.ports import TFTP_PORT
 from ironbell.codec.tftp import Download, Retransmission
 
 PXE_OPTIONS: Final[Mapping[str, str]] = {"blksize": "1408", "tsize": "0"}
-"""What a PXE ROM asks for."""
+"""Options that a PXE ROM requests."""
 _DATAGRAM: Final = 2048
 _BUFFER: Final = 1 << 20
 
@@ -33,7 +33,7 @@ def fetch(
     """The file's content.
 
     Raises:
-        TftpFailedError: the server refused, or said nothing for too long.
+        TftpFailedError: the server rejected the request, or did not answer in time.
         OSError: nothing can be sent to the server.
     """
     where: tuple[str, int] = (server, TFTP_PORT)

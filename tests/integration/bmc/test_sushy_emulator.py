@@ -21,7 +21,7 @@ from ironbell.api.bmc.machine import PowerState
 from ironbell.bmc.driver import AuthenticationError
 from ironbell.bmc.redfish import RedfishTarget, connect
 from ironbell.bmc.redfish.http import Endpoint
-from ironbell.lab.certificates import make_certificates
+from ironbell.lab.certificates import create_certificates
 from ironbell.lab.files import LabFolder
 from support.skips import missing_program
 
@@ -60,7 +60,7 @@ class Emulator:
 async def emulator(tmp_path: Path, unused_tcp_port: int) -> AsyncIterator[Emulator]:
     program = await asyncio.to_thread(_emulator)
     folder = LabFolder(tmp_path)
-    make_certificates(folder)
+    create_certificates(folder)
     (tmp_path / "htpasswd").write_text(_HTPASSWD)
     (tmp_path / "emulator.conf").write_text(
         f"SUSHY_EMULATOR_AUTH_FILE = {str(tmp_path / 'htpasswd')!r}\n"

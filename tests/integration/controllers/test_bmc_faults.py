@@ -29,7 +29,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
 from ironbell.lab import redfish
-from ironbell.lab.certificates import make_certificates
+from ironbell.lab.certificates import create_certificates
 from ironbell.lab.faults import Fault
 from ironbell.lab.files import LabFolder
 from ironbell.lab.machine import BootOverride, PowerState
@@ -123,7 +123,7 @@ async def _serving(bmc: VirtualBmc, folder: LabFolder) -> AsyncIterator[int]:
 async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     monkeypatch.setattr(redfish, "_RESETS", _resets())
     folder = LabFolder(tmp_path)
-    make_certificates(folder)
+    create_certificates(folder)
     machine = StandIn()
     bmc = VirtualBmc(machine, "admin", "right")  # type: ignore[arg-type]
     clock = SystemClock()

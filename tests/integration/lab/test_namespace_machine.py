@@ -61,7 +61,7 @@ class Bench:
 async def bench(folder: Path) -> AsyncIterator[Bench]:
     lab = parse({"machines": [{"name": NAME, "kind": "namespace", "memory": 512, "disks": [{"size": "64MiB"}]}]})
     network = LabNetwork.of(lab, folder)
-    network.make()
+    network.create()
     powers: list[PowerState] = []
 
     async def changed(machine: VirtualMachine) -> None:

@@ -18,7 +18,7 @@ from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.fleet.clusters import cluster, health_checks
 from support.fleet.replay import endpoint_host, fleet_site
 
-WHY = "the simulation was told that kubeadm fails"
+WHY = "the simulation made kubeadm fail"
 AT_ONCE_S = 15.0
 
 

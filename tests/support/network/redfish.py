@@ -17,7 +17,7 @@ from aiohttp import web
 
 from ironbell.bmc.redfish import RedfishTarget
 from ironbell.bmc.redfish.http import Endpoint
-from ironbell.lab.certificates import make_certificates
+from ironbell.lab.certificates import create_certificates
 from ironbell.lab.files import LabFolder
 
 SYSTEM = "/redfish/v1/Systems/1"
@@ -202,7 +202,7 @@ async def redfish_service(place: Path) -> AsyncIterator[Service]:
     """A running service; its certificates are kept in a folder."""
     place.mkdir(exist_ok=True)
     folder = LabFolder(place)
-    await asyncio.to_thread(make_certificates, folder)
+    await asyncio.to_thread(create_certificates, folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder.certificate, folder.key)
     service = Service(authority=folder.authority.read_text())

@@ -48,7 +48,7 @@ def test_example_is_right_and_defaults_follow_from_the_names() -> None:
         (machines({"name": "a", "address": "10.0.0.1"}), "is not in"),
         (machines({"name": "a", "disks": [{"size": "many"}]}), "size"),
         (machines({"name": "a", "unknown": 1}), "unknown"),
-        (machines({"name": "a"}, {"name": "a"}), "name 'a' is there twice"),
+        (machines({"name": "a"}, {"name": "a"}), "name 'a' is used twice"),
         (machines({"name": "a", "mac": "52:54:00:00:00:01"}, {"name": "b", "mac": "52:54:00:00:00:01"}), "mac"),
         (machines({"name": "a"}, network={"subnet": "192.0.2.0/29"}), "too small"),
         (machines({"name": "a"}, network={"subnet": "x"}), "network.subnet"),

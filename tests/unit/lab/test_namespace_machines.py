@@ -13,7 +13,7 @@ from ironbell.contract.servers.netboot import InMemoryOs
 from ironbell.lab.description import LabFileError, parse
 from ironbell.lab.namespace import adaptations
 from ironbell.lab.namespace.cgroups import Hierarchy, hierarchies
-from ironbell.lab.namespace.host import node_host, wanted_connections
+from ironbell.lab.namespace.host import desired_connections, node_host
 from ironbell.lab.namespace.initramfs import unpack
 from ironbell.lab.namespace.script import Chain, Disk, InMemory, outcome
 from ironbell.lab.network import LabNetwork
@@ -130,8 +130,8 @@ def test_a_hosts_own_setting_comes_back(tmp_path: Path) -> None:
     assert setting.read_text() == "262143\n"
     with node_host(tmp_path / "missing" / "setting", folder):
         pass
-    assert wanted_connections(2) == 131072
-    assert wanted_connections(8) == 262144
+    assert desired_connections(2) == 131072
+    assert desired_connections(8) == 262144
 
 
 def test_the_last_of_several_labs_sets_the_host_back(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""What actions do to a simulated server's disks. Pure.
+"""The effect of actions on a simulated server's disks. Pure.
 
-Images are not fetched and nothing is carried out, but what decides whether an action ends well is asked: whether it is
-meant for this machine and disk, whether there is such a disk, whether something was installed on it. An image that
-nobody here knows counts as one that ends well and changes nothing, as most containers do.
+Images are not fetched and nothing is carried out, but the conditions of success are checked: whether the action is
+meant for this machine and disk, whether the disk exists, whether something was installed on it. An action with an
+unknown image succeeds and changes nothing, as most containers do.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ _LEAVES: Final = {"reboot": Power.REBOOT, "poweroff": Power.POWEROFF, "kexec": P
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of an action: the server's state after it, and why it failed, if it did."""
+    """Result of an action: the server's state after it, and the reason of a failure."""
 
     state: ServerState
-    said: str = ""
+    output: str = ""
     result: str = ""
-    """What the agent reports to the workflow service, where that is more than that it ended well."""
+    """Result that the agent reports to the workflow service, where it is more than success."""
     failure: str = ""
     after: AfterMessage | None = None
     lost: bool = False
-    """Whether the system that was installed before is gone."""
+    """Whether the system that was installed before was lost."""
 
 
 def name_of(image: str, environment: Mapping[str, str]) -> str:
-    """The action that an image means; of a wrapper, the one that it starts."""
+    """The action that an image names; for a wrapper, the action that it starts."""
     name = image_name(image)
     return image_name(environment.get("IMAGE", "")) if name == WRAPPER else name
 
 
 def perform(server: Server, state: ServerState, image: str, environment: Mapping[str, str]) -> Done:
     """Carry out an action."""
-    refused = machine.mismatch(environment, machine.Machine(server.uuid, frozenset({server.mac})))
-    if refused is not None:
-        return Done(state, failure=refused)
+    problem = machine.mismatch(environment, machine.Machine(server.uuid, frozenset({server.mac})))
+    if problem is not None:
+        return Done(state, failure=problem)
     if wrong := _wrongly_kept(server, environment):
         return Done(state, failure=wrong)
     name = name_of(image, environment)
@@ -67,22 +67,22 @@ def perform(server: Server, state: ServerState, image: str, environment: Mapping
         return _install(server, state, environment)
     if name == "writefile":
         return _write(server, state, environment)
-    return Done(state, said=f"{name}: simulated, nothing was done")
+    return Done(state, output=f"{name}: simulated, nothing was done")
 
 
 def _wrongly_kept(server: Server, environment: Mapping[str, str]) -> str | None:
-    """Why nothing is done for disks to keep: one is not there, or the Workflow writes to one."""
-    refused = machine.keep_mismatch(environment, [_identity(disk) for disk in server.disks])
-    targets = {whole_disk(one) for one in environment.get(machine.TARGETS_VARIABLE, "").split(",")}
+    """The reason why nothing is done because of disks to keep: one is missing, or the Workflow writes to one."""
+    problem = machine.keep_mismatch(environment, [_identity(disk) for disk in server.disks])
+    targets = {whole_disk(name) for name in environment.get(machine.TARGETS_VARIABLE, "").split(",")}
     written = (disk for disk in server.disks if disk.device in targets)
     objections = (machine.kept_objection(environment, disk=disk.device, identity=_identity(disk)) for disk in written)
-    return refused or next((objection for objection in objections if objection is not None), None)
+    return problem or next((objection for objection in objections if objection is not None), None)
 
 
 def booted_disk(server: Server, state: ServerState) -> DiskContents | None:
-    """What the firmware finds on the disks: the first with something installed."""
-    found = (state.disks.get(disk.device) for disk in server.disks)
-    return next((one for one in found if one is not None and one.image), None)
+    """Content of the first disk with something installed, which the firmware boots."""
+    contents = (state.disks.get(disk.device) for disk in server.disks)
+    return next((content for content in contents if content is not None and content.image), None)
 
 
 def whole_disk(device: str) -> str:
@@ -92,7 +92,7 @@ def whole_disk(device: str) -> str:
 
 
 def _wipe(server: Server, state: ServerState, environment: Mapping[str, str]) -> Done:
-    devices = [one.strip() for one in environment.get("DEST_DISK", "").split(",") if one.strip()]
+    devices = [name.strip() for name in environment.get("DEST_DISK", "").split(",") if name.strip()]
     if not devices:
         return Done(state, failure="DEST_DISK is empty: it names the disks to wipe, separated by commas")
     for device in devices:
@@ -105,7 +105,7 @@ def _wipe(server: Server, state: ServerState, environment: Mapping[str, str]) ->
     named = [disk for disk in server.disks if disk.device in devices]
     result = "; ".join(str(_kept(disk) if disk.device in kept else _report(disk, method)) for disk in named)
     wiped = msgspec.structs.replace(state, disks=disks, node=None, wipes=state.wipes + len(erased))
-    return Done(wiped, said=result, result=result, lost=state.node is not None)
+    return Done(wiped, output=result, result=result, lost=state.node is not None)
 
 
 def _identity(disk: Disk) -> DiskIdentity:
@@ -117,14 +117,14 @@ def _kept(disk: Disk) -> DiskReport:
 
 
 def _report(disk: Disk, method: str) -> DiskReport:
-    """What the agent says of a disk: solid-state disks discard, others are overwritten."""
+    """The agent's report on a disk: solid-state disks discard, others are overwritten."""
     size, discards = disk.kind.size, disk.kind.media == "SSD"
     target = (disk.device, size_text(size), disk.serial)
     if method == "quick":
         ends = "discard, and zeros at the ends" if discards else "zeros at the ends only"
         return DiskReport(*target, ends, min(_QUICK_BYTES, size), size, complete=False)
-    how = "discard that reads as zeros" if discards and method != "zero" else "zeros everywhere"
-    return DiskReport(*target, how, size, size, complete=True)
+    method_name = "discard that reads as zeros" if discards and method != "zero" else "zeros everywhere"
+    return DiskReport(*target, method_name, size, size, complete=True)
 
 
 def _install(server: Server, state: ServerState, environment: Mapping[str, str]) -> Done:
@@ -136,7 +136,7 @@ def _install(server: Server, state: ServerState, environment: Mapping[str, str])
         return Done(state, failure="IMG_URL is empty: it names the image")
     disks = {**state.disks, device: DiskContents(image=source)}
     written = msgspec.structs.replace(state, disks=disks, node=None)
-    return Done(written, said=f"{source} is on {device} (simulated: not fetched)", lost=state.node is not None)
+    return Done(written, output=f"{source} is on {device} (simulated: not fetched)", lost=state.node is not None)
 
 
 def _write(server: Server, state: ServerState, environment: Mapping[str, str]) -> Done:
@@ -150,18 +150,18 @@ def _write(server: Server, state: ServerState, environment: Mapping[str, str]) -
         return Done(state, failure="DEST_PATH is empty: it names the file")
     files = {**contents.files, path: environment.get("CONTENTS", "")}
     disks = {**state.disks, device: msgspec.structs.replace(contents, files=files)}
-    return Done(msgspec.structs.replace(state, disks=disks), said=f"{path} written")
+    return Done(msgspec.structs.replace(state, disks=disks), output=f"{path} written")
 
 
 def _wrong_disk(server: Server, device: str, environment: Mapping[str, str], *, writes: bool = True) -> str | None:
-    disk = next((one for one in server.disks if one.device == device), None)
+    disk = next((disk for disk in server.disks if disk.device == device), None)
     if disk is None:
-        there = ", ".join(one.device for one in server.disks)
-        return f"DEST_DISK {device!r}: there is no such disk; there are {there}"
+        devices = ", ".join(disk.device for disk in server.disks)
+        return f"DEST_DISK {device!r} does not exist; the disks are {devices}"
     if not writes and _identity(disk).is_any_of(machine.kept_disks(environment)):
         return None
-    refused = machine.kept_objection(environment, disk=device, identity=_identity(disk))
-    return refused or machine.serial_mismatch(environment, disk=device, serial=disk.serial)
+    problem = machine.kept_objection(environment, disk=device, identity=_identity(disk))
+    return problem or machine.serial_mismatch(environment, disk=device, serial=disk.serial)
 
 
 def _pause_s(environment: Mapping[str, str]) -> float:

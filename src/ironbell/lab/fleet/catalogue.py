@@ -1,4 +1,4 @@
-"""What the servers of a simulated fleet are: makes and models, racks, addresses. Pure; the same number is the same
+"""The servers of a simulated fleet: models, racks, addresses. Pure; the same number is the same
 server each time.
 
 Each server has two addresses of the loopback network: one that it speaks to the site from, since metadata is given by
@@ -24,7 +24,7 @@ _RACKS_IN_ROW: Final = 3
 
 
 class FleetError(IronbellError):
-    """A fleet cannot be simulated as it is asked for."""
+    """A fleet cannot be simulated as requested."""
 
     reason = "CannotSimulate"
     retry = Retry.NEVER
@@ -41,8 +41,8 @@ class DiskKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Make:
-    """A make and model of server. `cores` are those of each socket, `memory_gib` is all of it."""
+class Model:
+    """A model of server. `cores` are those of each socket, `memory_gib` is the memory of the server."""
 
     vendor: str
     model: str
@@ -60,9 +60,9 @@ def _nvme(count: int, gigabytes: int) -> tuple[DiskKind, ...]:
     return tuple(DiskKind(f"/dev/nvme{number}n1", gigabytes * _GB, "SSD", "NVMe") for number in range(count))
 
 
-MAKES: Final = (
-    Make("Dell Inc.", "PowerEdge R650", "Intel", "Xeon Gold 6326", 2, 16, 256, _nvme(2, 960), 25_000, "1.12.1"),
-    Make(
+MODELS: Final = (
+    Model("Dell Inc.", "PowerEdge R650", "Intel", "Xeon Gold 6326", 2, 16, 256, _nvme(2, 960), 25_000, "1.12.1"),
+    Model(
         "HPE",
         "ProLiant DL360 Gen10",
         "Intel",
@@ -77,10 +77,10 @@ MAKES: Final = (
         10_000,
         "U32 v2.80",
     ),
-    Make("Supermicro", "SYS-510T-M", "Intel", "Xeon E-2388G", 1, 8, 32, _nvme(1, 512), 1_000, "1.7"),
-    Make("Lenovo", "ThinkSystem SR645", "AMD", "EPYC 7443", 2, 24, 512, _nvme(4, 1920), 100_000, "D8E124H-3.10"),
+    Model("Supermicro", "SYS-510T-M", "Intel", "Xeon E-2388G", 1, 8, 32, _nvme(1, 512), 1_000, "1.7"),
+    Model("Lenovo", "ThinkSystem SR645", "AMD", "EPYC 7443", 2, 24, 512, _nvme(4, 1920), 100_000, "D8E124H-3.10"),
 )
-"""They take turns."""
+"""Models, used in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Server:
 
     number: int
     name: str
-    make: Make
+    model: Model
     rack: str
     row: str
     mac: str
@@ -113,10 +113,10 @@ class Server:
 
 
 def fleet(count: int) -> tuple[Server, ...]:
-    """So many servers.
+    """The first servers, as many as `count`.
 
     Raises:
-        FleetError: that is more than can be told apart.
+        FleetError: `count` is out of range.
     """
     if not 1 <= count <= MOST:
         raise FleetError(f"simulate: {count} servers; there can be 1 to {MOST}")
@@ -124,16 +124,16 @@ def fleet(count: int) -> tuple[Server, ...]:
 
 
 def server(number: int) -> Server:
-    """The server of this number."""
+    """The server with this number."""
     name = f"sim-{number:04}"
     digest = hashlib.sha256(f"ironbell simulated server {number}".encode()).hexdigest()
-    make = MAKES[(number - 1) % len(MAKES)]
+    model = MODELS[(number - 1) % len(MODELS)]
     row = (number - 1) // (_RACK_SIZE * _RACKS_IN_ROW)
     serial = digest[40:50].upper()
     return Server(
         number=number,
         name=name,
-        make=make,
+        model=model,
         rack=f"rack-{row * _RACKS_IN_ROW + (number - 1) % _RACKS_IN_ROW + 1}",
         row=f"row-{row + 1}",
         mac=f"02:1b:{(number >> 24) & 255:02x}:{(number >> 16) & 255:02x}:{(number >> 8) & 255:02x}:{number & 255:02x}",
@@ -141,5 +141,5 @@ def server(number: int) -> Server:
         serial=serial,
         address=str(IPv4Address(_SERVERS + number)),
         bmc_address=str(IPv4Address(_BMCS + number)),
-        disks=tuple(Disk(kind, f"{serial}{place}") for place, kind in enumerate(make.disks)),
+        disks=tuple(Disk(kind, f"{serial}{place}") for place, kind in enumerate(model.disks)),
     )

@@ -1,6 +1,6 @@
-"""What goes wrong with simulated servers, by a file: how often, for all of them or for some.
+"""Faults of simulated servers, by a file: their rates, for all servers or for some.
 
-Pure but for `read`. A rate is a share between 0 and 1 of the occasions that its name says.
+Pure but for `read`. A rate is a share between 0 and 1 of the occasions that its name states.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ class FaultsFileError(IronbellError):
 
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """How often what goes wrong with one server."""
+    """Rates of the faults of one server."""
 
     bmc_unreachable: Rate = 0.0
-    """Of the requests to its BMC: the connection is cut without an answer."""
+    """Share of the requests to its BMC whose connection is cut without an answer."""
     power_on_ignored: Rate = 0.0
-    """Of the power-ons and resets: the BMC says yes, and nothing happens."""
+    """Share of the power-ons and resets that the BMC confirms, and that have no effect."""
     action_fails: Rate = 0.0
-    """Of the actions."""
+    """Share of the actions."""
     action_message: str = ""
-    """What the agent reports for an action that fails; empty for a message of the simulation's own."""
+    """Message that the agent reports for an action that fails; empty for a message of the simulation's own."""
     slow_boot: Rate = 0.0
-    """Of the boots: they take `slow-boot-seconds` more."""
+    """Share of the boots that take `slow-boot-seconds` more."""
     slow_boot_seconds: Annotated[float, msgspec.Meta(ge=0)] = 600.0
     agent_vanishes: Rate = 0.0
-    """Of the actions: the machine stands still in it, and says nothing any more until it is reset."""
+    """Share of the actions in which the machine stops, and reports nothing any more until it is reset."""
     kubeadm_fails: Rate = 0.0
-    """Of the runs of kubeadm."""
+    """Share of the runs of kubeadm."""
 
 
 class FaultsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of them; `servers` says what is otherwise for some, by name."""
+    """Faults of all servers; `servers` overrides them for some, by name."""
 
     all: Faults = Faults()
     servers: dict[str, dict[str, Any]] = {}
 
     def of(self, name: str) -> Faults:
-        """Those of one server."""
+        """The faults of one server."""
         own = self.servers.get(name)
         if own is None:
             return self.all
@@ -62,7 +62,7 @@ class FaultsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def strikes(rate: float, randomness: Randomness) -> bool:
-    """Whether it happens this time."""
+    """Return whether the fault occurs this time."""
     return rate > 0 and randomness.fraction() < rate
 
 
@@ -93,13 +93,13 @@ def parse(document: Any) -> FaultsFile:
     try:
         file = msgspec.convert({} if document is None else document, FaultsFile)
         for name in file.servers:
-            _own(name, file)
+            _check_overrides(name, file)
     except msgspec.ValidationError as error:
         raise FaultsFileError(str(error)) from error
     return file
 
 
-def _own(name: str, file: FaultsFile) -> None:
+def _check_overrides(name: str, file: FaultsFile) -> None:
     try:
         file.of(name)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""What the system on a simulated server's disk is told: where cloud-init looks, and which cluster kubeadm is for. Pure.
+"""Settings of the system on a simulated server's disk: cloud-init's sources, and the cluster that kubeadm is for. Pure.
 
 Source: canonical/cloud-init: doc/rtd/reference/datasources/ec2.rst, doc/rtd/reference/yaml_examples/reporting.rst.
 """
@@ -23,28 +23,28 @@ _VERSION: Final = re.compile(r"v\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+]+?)?(?=$|\.gz|\
 
 @dataclass(frozen=True, slots=True)
 class CloudConfig:
-    """Where cloud-init asks, and where it reports to."""
+    """Addresses of cloud-init's metadata sources, and of the receivers of its reports."""
 
     metadata_urls: tuple[str, ...]
     endpoints: tuple[str, ...]
 
 
 def cloud_config(contents: DiskContents, *, site: str) -> CloudConfig:
-    """Of the files that actions wrote. A system that names no source asks the site, which is as the well-known address
-    of metadata to it."""
+    """Read the files that actions wrote. A system that names no source uses the site, which has the well-known address
+    of metadata."""
     settings: dict[str, Any] = {}
     for path, text in sorted(contents.files.items()):
         if path.startswith(FOLDER):
             settings |= _mapping(text)
-    ec2 = _part(_part(settings, "datasource"), "Ec2")
+    ec2 = _mapping_at(_mapping_at(settings, "datasource"), "Ec2")
     urls = tuple(url.rstrip("/") for url in ec2.get("metadata_urls") or () if isinstance(url, str))
-    handlers = [one for one in _part(settings, "reporting").values() if isinstance(one, dict)]
-    endpoints = (one.get("endpoint") for one in handlers if one.get("type") == "webhook")
-    return CloudConfig(urls or (site,), tuple(one for one in endpoints if isinstance(one, str)))
+    handlers = [handler for handler in _mapping_at(settings, "reporting").values() if isinstance(handler, dict)]
+    endpoints = (handler.get("endpoint") for handler in handlers if handler.get("type") == "webhook")
+    return CloudConfig(urls or (site,), tuple(url for url in endpoints if isinstance(url, str)))
 
 
 def kubeadm_of(user_data: str, metadata: Mapping[str, str]) -> Kubeadm | None:
-    """What kubeadm is told; None if the user data has nothing for it.
+    """The run of kubeadm in the user data; None if it has none.
 
     Raises:
         BootstrapDataError: the user data cannot be used.
@@ -57,30 +57,30 @@ def kubeadm_of(user_data: str, metadata: Mapping[str, str]) -> Kubeadm | None:
 
 
 def endpoint_of(run: Kubeadm) -> Endpoint:
-    """Where the cluster's API is, or will be.
+    """Address of the cluster's API, also before it serves.
 
     Raises:
-        BootstrapDataError: kubeadm is not told.
+        BootstrapDataError: kubeadm's configuration does not name it.
     """
     text = (
-        str(run.part("ClusterConfiguration").get("controlPlaneEndpoint") or "")
+        str(run.section("ClusterConfiguration").get("controlPlaneEndpoint") or "")
         if run.verb == "init"
-        else str(run.part("JoinConfiguration", "discovery", "bootstrapToken").get("apiServerEndpoint") or "")
+        else str(run.section("JoinConfiguration", "discovery", "bootstrapToken").get("apiServerEndpoint") or "")
     )
     if not text:
-        raise BootstrapDataError(f"kubeadm {run.verb}: it is not told where the cluster's API is")
+        raise BootstrapDataError(f"kubeadm {run.verb}: its configuration does not name the cluster's API")
     host, colon, port = text.rpartition(":")
     if not colon:
         return Endpoint(text, KUBERNETES_API_PORT)
     if not port.isdecimal():
-        raise BootstrapDataError(f"kubeadm {run.verb}: {text!r} is no address of an API")
+        raise BootstrapDataError(f"kubeadm {run.verb}: {text!r} is not a valid address of an API")
     return Endpoint(host.strip("[]"), int(port))
 
 
 def version_of(contents: DiskContents, run: Kubeadm) -> str:
-    """Which Kubernetes was installed: the image's name says so, else kubeadm's configuration."""
+    """The installed version of Kubernetes: from the image's name, else from kubeadm's configuration."""
     named = _VERSION.search(contents.image)
-    return named[0] if named else str(run.part("ClusterConfiguration").get("kubernetesVersion") or "v0.0.0")
+    return named[0] if named else str(run.section("ClusterConfiguration").get("kubernetesVersion") or "v0.0.0")
 
 
 def report(name: str, *, finish: bool, ok: bool = True, text: str = "") -> dict[str, Any]:
@@ -106,12 +106,12 @@ def kernel_arguments(script: str) -> Iterator[tuple[str, str]]:
 
 def _mapping(text: str) -> dict[str, Any]:
     try:
-        found = goyaml.load(text)
+        value = goyaml.load(text)
     except IronbellError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
-def _part(of: dict[str, Any], name: str) -> dict[str, Any]:
-    found = of.get(name)
-    return found if isinstance(found, dict) else {}
+def _mapping_at(of: dict[str, Any], name: str) -> dict[str, Any]:
+    value = of.get(name)
+    return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""What a simulated server tells of its parts: to its BMC's clients by Redfish documents, and from inside by its agent's
+"""The parts that a simulated server reports: to its BMC's clients by Redfish documents, and from inside by its agent's
 attributes. Pure.
 
 Source: DMTF DSP0268 (schemas); tinkerbell/tinkerbell: tink/agent/internal/attribute (forms of the values).
@@ -22,20 +22,20 @@ Document = dict[str, Any]
 
 
 def documents(server: Server) -> dict[str, Document]:
-    """By path: everything that does not change."""
-    make = server.make
+    """Documents that do not change, by path."""
+    model = server.model
     processors = {
         f"{SYSTEM}/Processors/{number}": {
             "Id": str(number),
             "Socket": f"CPU.{number}",
             "ProcessorType": "CPU",
-            "Manufacturer": make.cpu_vendor,
-            "Model": make.cpu_model,
-            "TotalCores": make.cores,
-            "TotalThreads": 2 * make.cores,
+            "Manufacturer": model.cpu_vendor,
+            "Model": model.cpu_model,
+            "TotalCores": model.cores,
+            "TotalThreads": 2 * model.cores,
             "Status": _OK,
         }
-        for number in range(1, make.sockets + 1)
+        for number in range(1, model.sockets + 1)
     }
     drives = {f"{_STORAGE}/Drives/{number}": _drive(number, disk) for number, disk in enumerate(server.disks)}
     nic = f"{SYSTEM}/EthernetInterfaces/1"
@@ -51,19 +51,19 @@ def documents(server: Server) -> dict[str, Document]:
             "Name": "eth0",
             "PermanentMACAddress": server.mac,
             "MACAddress": server.mac,
-            "SpeedMbps": make.nic_mbps,
+            "SpeedMbps": model.nic_mbps,
             "MTUSize": 1500,
             "LinkStatus": "LinkUp",
         },
         "/redfish/v1/Systems": _collection("ComputerSystemCollection", SYSTEM),
         "/redfish/v1/Chassis": _collection("ChassisCollection", CHASSIS),
-        CHASSIS: {"Id": "1", "Manufacturer": make.vendor, "Model": make.model, "SerialNumber": server.serial},
+        CHASSIS: {"Id": "1", "Manufacturer": model.vendor, "Model": model.model, "SerialNumber": server.serial},
         "/redfish/v1/Managers": _collection("ManagerCollection", MANAGER),
         MANAGER: {
             "Id": "1",
             "Name": "Ironbell BMC (simulated)",
             "ManagerType": "BMC",
-            "Manufacturer": make.vendor,
+            "Manufacturer": model.vendor,
             "Model": "simulated",
             "FirmwareVersion": "1.0",
             "Status": _OK,
@@ -73,20 +73,20 @@ def documents(server: Server) -> dict[str, Document]:
 
 def system(server: Server) -> Document:
     """The system, without what changes."""
-    make = server.make
+    model = server.model
     return {
         "@odata.type": "#ComputerSystem.v1_10_0.ComputerSystem",
         "Id": "1",
         "Name": server.name,
         "SystemType": "Physical",
-        "Manufacturer": make.vendor,
-        "Model": make.model,
+        "Manufacturer": model.vendor,
+        "Model": model.model,
         "SerialNumber": server.serial,
         "UUID": server.uuid,
-        "BiosVersion": make.bios,
+        "BiosVersion": model.bios,
         "Status": _OK,
-        "MemorySummary": {"TotalSystemMemoryGiB": make.memory_gib},
-        "ProcessorSummary": {"Count": make.sockets, "CoreCount": make.sockets * make.cores},
+        "MemorySummary": {"TotalSystemMemoryGiB": model.memory_gib},
+        "ProcessorSummary": {"Count": model.sockets, "CoreCount": model.sockets * model.cores},
         "Processors": {"@odata.id": f"{SYSTEM}/Processors"},
         "Storage": {"@odata.id": f"{SYSTEM}/Storage"},
         "EthernetInterfaces": {"@odata.id": f"{SYSTEM}/EthernetInterfaces"},
@@ -95,18 +95,22 @@ def system(server: Server) -> Document:
 
 
 def attributes(server: Server) -> workflow_pb2.AgentAttributes:
-    """What the agent finds."""
-    make = server.make
-    memory = size_text(make.memory_gib << 30)
+    """The attributes that the agent detects."""
+    model = server.model
+    memory = size_text(model.memory_gib << 30)
     return workflow_pb2.AgentAttributes(
         cpu=workflow_pb2.CPU(
-            total_cores=make.sockets * make.cores,
-            total_threads=2 * make.sockets * make.cores,
+            total_cores=model.sockets * model.cores,
+            total_threads=2 * model.sockets * model.cores,
             processors=[
                 workflow_pb2.Processor(
-                    id=number, cores=make.cores, threads=2 * make.cores, vendor=make.cpu_vendor, model=make.cpu_model
+                    id=number,
+                    cores=model.cores,
+                    threads=2 * model.cores,
+                    vendor=model.cpu_vendor,
+                    model=model.cpu_model,
                 )
-                for number in range(make.sockets)
+                for number in range(model.sockets)
             ],
         ),
         memory=workflow_pb2.Memory(total=memory, usable=memory),
@@ -116,16 +120,16 @@ def attributes(server: Server) -> workflow_pb2.AgentAttributes:
                 controller_type=disk.kind.protocol,
                 drive_type=disk.kind.media,
                 size=size_text(disk.kind.size),
-                vendor=make.vendor,
+                vendor=model.vendor,
                 model="simulated",
                 serial_number=disk.serial,
             )
             for disk in server.disks
         ],
-        network=[workflow_pb2.Network(name="eth0", mac=server.mac, speed=f"{make.nic_mbps}Mb/s")],
-        chassis=workflow_pb2.Chassis(serial=server.serial, vendor=make.vendor),
-        bios=workflow_pb2.BIOS(vendor=make.vendor, version=make.bios),
-        product=workflow_pb2.Product(name=make.model, vendor=make.vendor, serial_number=server.serial),
+        network=[workflow_pb2.Network(name="eth0", mac=server.mac, speed=f"{model.nic_mbps}Mb/s")],
+        chassis=workflow_pb2.Chassis(serial=server.serial, vendor=model.vendor),
+        bios=workflow_pb2.BIOS(vendor=model.vendor, version=model.bios),
+        product=workflow_pb2.Product(name=model.model, vendor=model.vendor, serial_number=server.serial),
     )
 
 

@@ -1,4 +1,4 @@
-"""How a simulated server reaches the site: from an address of its own, as a machine does. Over sockets in a running
+"""A simulated server's connection to the site: from an address of its own, as a machine does. Over sockets in a running
 simulation; replay gives another implementation that calls the same handlers.
 """
 
@@ -28,7 +28,7 @@ ANSWER_TIMEOUT_S = 30.0
 
 
 class NoAnswerError(IronbellError):
-    """Nobody answers."""
+    """The other end does not answer."""
 
     reason = "NoAnswer"
 

@@ -12,7 +12,7 @@ Document = dict[str, Any]
 
 
 def secret(server: Server, namespace: str, user: str, password: str) -> Document:
-    """What the BMC is entered with."""
+    """Credentials of the BMC."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -23,11 +23,11 @@ def secret(server: Server, namespace: str, user: str, password: str) -> Document
 
 
 def bmc_machine(server: Server, namespace: str, port: int) -> Document:
-    """Its BMC. Its certificate is of an authority that nobody knows."""
+    """The server's BMC. Its certificate is of an unknown authority."""
     return {
         "apiVersion": "bmc.tinkerbell.org/v1alpha1",
         "kind": "Machine",
-        # a fleet that is started anew may have its BMCs at another port
+        # a restarted fleet may have its BMCs at another port
         "metadata": {
             "name": server.name,
             "namespace": namespace,
@@ -45,7 +45,7 @@ def bmc_machine(server: Server, namespace: str, port: int) -> Document:
 
 
 def hardware(server: Server, namespace: str) -> Document:
-    """The server. What is in it is told by its BMC, and by its agent."""
+    """The server. Its parts are reported by its BMC and by its agent."""
     ip = {"address": server.address, "netmask": NETMASK, "gateway": "127.0.0.1"}
     return {
         "apiVersion": "tinkerbell.org/v1alpha1",

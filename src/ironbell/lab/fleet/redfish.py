@@ -1,6 +1,6 @@
 """The BMCs of a simulated fleet: one Redfish service, where each server's BMC has an address of its own.
 
-The address that a request comes in on says which server is meant. Source: DMTF DSP0266 (protocol), DSP0268 (schemas).
+The address that receives a request selects the server. Source: DMTF DSP0266 (protocol), DSP0268 (schemas).
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _OPEN: Final = frozenset({"/redfish", "/redfish/v1", "/redfish/v1/"})
 
 @dataclass
 class _Bmc:
-    """One of them."""
+    """One BMC with its sessions."""
 
     server: SimServer
     sessions: dict[str, str] = field(default_factory=dict)
 
 
 class FleetBmcs:
-    """All of them."""
+    """All BMCs of a fleet."""
 
     def __init__(self, servers: Iterable[SimServer], password: str) -> None:
-        self._bmcs: Mapping[str, _Bmc] = {one.server.bmc_address: _Bmc(one) for one in servers}
+        self._bmcs: Mapping[str, _Bmc] = {server.server.bmc_address: _Bmc(server) for server in servers}
         self._password = password
 
     async def listen(self, port: int, tls: ssl.SSLContext) -> Callable[[], Awaitable[None]]:
-        """Listen on this port of every BMC's address. What is returned ends it. Cancellation point.
+        """Listen on this port of every BMC's address; return a function that ends it. Cancellation point.
 
         Raises:
             OSError: an address has something else on this port.
@@ -94,8 +94,8 @@ class FleetBmcs:
             case "POST" if logs_in:
                 return await self._log_in(bmc, request)
             case "DELETE" if request.path.startswith(f"{SESSIONS}/"):
-                gone = request.path.removeprefix(f"{SESSIONS}/")
-                bmc.sessions = {token: one for token, one in bmc.sessions.items() if one != gone}
+                session = request.path.removeprefix(f"{SESSIONS}/")
+                bmc.sessions = {token: identity for token, identity in bmc.sessions.items() if identity != session}
                 return web.Response(status=204)
             case "PATCH" if request.path == SYSTEM:
                 return await _change_boot(bmc.server, request)
@@ -123,7 +123,7 @@ class FleetBmcs:
         if not self._may_enter(str(body.get("UserName", "")), str(body.get("Password", ""))):
             return error(401, "Base.1.0.AccessDenied", "User name or password is wrong.")
         if len(bmc.sessions) >= MAX_SESSIONS:
-            # as many BMCs do: the oldest session goes
+            # as many BMCs do: the oldest session ends
             bmc.sessions.pop(next(iter(bmc.sessions)))
         token, identity = secrets.token_hex(16), secrets.token_hex(4)
         bmc.sessions[token] = identity
@@ -199,12 +199,12 @@ async def _change_boot(server: SimServer, request: web.Request) -> web.Response:
 
 
 async def _reset(server: SimServer, request: web.Request) -> web.Response:
-    wanted = str((await read_body(request)).get("ResetType"))
-    if wanted not in _RESETS:
+    reset_type = str((await read_body(request)).get("ResetType"))
+    if reset_type not in _RESETS:
         return error(400, "Base.1.0.ActionParameterNotSupported", "ResetType is not allowed.")
-    if wanted in _NEED_POWER and not server.state.on:
+    if reset_type in _NEED_POWER and not server.state.on:
         return error(409, "Base.1.0.ActionNotSupported", "The system is off.")
-    await _RESETS[wanted](server)
+    await _RESETS[reset_type](server)
     return web.Response(status=204)
 
 

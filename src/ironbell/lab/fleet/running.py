@@ -22,7 +22,7 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
 from ironbell.kube.decision import Key
-from ironbell.lab.certificates import make_certificates, write_private
+from ironbell.lab.certificates import create_certificates, write_private
 from ironbell.lab.files import LabFolder
 from ironbell.lab.fleet import manifests
 from ironbell.lab.fleet.catalogue import FleetError, Server
@@ -59,20 +59,18 @@ async def running(
     """Servers that are in the API and can be powered on, for as long as the block runs.
 
     Raises:
-        FleetError: an address of the loopback network cannot be had.
-        FaultsFileError: the file of faults names servers that there are not.
+        FleetError: an address of the loopback network is not available.
+        FaultsFileError: the file of faults names servers that do not exist.
     """
-    unknown = set(faults.servers) - {one.name for one in servers}
+    unknown = set(faults.servers) - {server.name for server in servers}
     if unknown:
-        raise FaultsFileError(
-            f"servers.{min(unknown)}: there is no such server; there are sim-0001 to {servers[-1].name}"
-        )
+        raise FaultsFileError(f"servers.{min(unknown)} does not exist; the servers are sim-0001 to {servers[-1].name}")
     files = LabFolder(folder)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    await asyncio.to_thread(make_certificates, files)
+    await asyncio.to_thread(create_certificates, files)
     store = FileStore(folder / "servers")
     around = Surroundings(SocketLink(), site, cloud, store, speed, clock, randomness, can_listen)
-    simulated = [SimServer(one, around, faults.of(one.name)) for one in servers]
+    simulated = [SimServer(server, around, faults.of(server.name)) for server in servers]
     password = _kept(folder / "bmc-password", lambda: secrets.token_urlsafe(12))
     async with AsyncExitStack() as stack:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -83,17 +81,17 @@ async def running(
         except OSError as error:
             raise FleetError(f"the BMCs cannot listen on port {port} of 127.78.0.0/16: {error.strerror}") from error
         await register(api, servers, port, password)
-        for one in simulated:
-            stack.push_async_callback(one.close)
-            one.resume()
+        for server in simulated:
+            stack.push_async_callback(server.close)
+            server.resume()
         yield simulated
 
 
 async def register(api: Api, servers: Sequence[Server], port: int, password: str) -> None:
-    """Make the objects of servers that have none; what is there is left to whoever changes it. Cancellation point."""
+    """Create the missing objects of servers; existing ones are left to their users. Cancellation point."""
     gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def make(server: Server) -> None:
+    async def create(server: Server) -> None:
         async with gate:
             await _ensure(api, SECRET, manifests.secret(server, NAMESPACE, USER, password))
             await _apply(api, MACHINE, manifests.bmc_machine(server, NAMESPACE, port))
@@ -101,11 +99,11 @@ async def register(api: Api, servers: Sequence[Server], port: int, password: str
 
     async with asyncio.TaskGroup() as group:
         for server in servers:
-            group.create_task(make(server))
+            group.create_task(create(server))
 
 
 def can_listen(host: str) -> bool:
-    """Whether an address is this machine's."""
+    """Return whether an address is this machine's."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
             sock.bind((host, 0))
@@ -115,7 +113,7 @@ def can_listen(host: str) -> bool:
 
 
 def endpoint(cluster: Key) -> Endpoint | None:
-    """Where the API of a cluster of simulated servers is: its key says so; None for another cluster."""
+    """Address of the API of a cluster of simulated servers, from its key; None for another cluster."""
     namespace, text = cluster
     host, colon, port = text.rpartition(":")
     return Endpoint(host, int(port)) if not namespace and colon else None
@@ -142,24 +140,24 @@ async def _apply(api: Api, kind: Kind[Any], document: Mapping[str, Any]) -> None
     await _insist(apply, kind.kind)
 
 
-async def _insist(write: Callable[[], Awaitable[None]], what: str) -> None:
-    """Until the API takes it: it may be on its way up."""
+async def _insist(write: Callable[[], Awaitable[None]], kind: str) -> None:
+    """Write until the API accepts it: it may still be starting."""
     while True:
         try:
             await write()
         except ApiError as error:
-            log.info("simulated servers are not registered yet", kind=what, cause=error.message)
+            log.info("simulated servers are not registered yet", kind=kind, cause=error.message)
         else:
             return
         await asyncio.sleep(_RETRY_S)
 
 
-def _kept(path: Path, make: Callable[[], str]) -> str:
-    """The content of a file, made the first time."""
+def _kept(path: Path, create: Callable[[], str]) -> str:
+    """The content of a file, which is created the first time."""
     try:
         return path.read_text()
     except FileNotFoundError:
-        text = make()
+        text = create()
         write_private(path, text.encode())
         return text
 

@@ -1,7 +1,7 @@
 """One simulated server: power and boot order as its BMC sees them, firmware, in-memory OS, installed system.
 
-What lasts is in its `ServerState`, which is kept before anything follows from it. A server that is on lives in one
-task; power off ends that where it is, and a simulation that is started again goes on with what ran.
+Its lasting state is in its `ServerState`, which is stored before anything follows from it. A server that is on lives in
+one task; power off ends that at once, and a restarted simulation continues what ran.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ironbell.lab.sim.cluster.cluster import Endpoint
 
 RETRY_S: Final = 5.0
 NETBOOT_S: Final = 60.0
-"""How long firmware tries the network before it boots the disk: four DHCP requests of 4, 8, 16 and 32 s."""
+"""Time for which firmware tries the network before it boots the disk: four DHCP requests of 4, 8, 16 and 32 s."""
 _ONCE: Final = "Once"
 _NETWORK: Final = frozenset({"Pxe", "UefiHttp"})
 
@@ -50,7 +50,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all servers of a fleet share."""
+    """The environment that all servers of a fleet share."""
 
     link: Link
     site: str
@@ -63,11 +63,11 @@ class Surroundings:
     can_listen: Callable[[str], bool] = lambda _host: True
     """Whether the API of a cluster can be at an address."""
     cluster_at: Callable[[Endpoint], Key] = lambda endpoint: ("", str(endpoint))
-    """What the cloud calls the cluster whose API is there."""
+    """The cloud's key of the cluster whose API has this address."""
 
 
 _CANCEL_AGAIN_S: Final = 1.0
-"""How long a cancelled simulation may take to end."""
+"""Time that a cancelled simulation may take to end."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ class _Muffled:
 
 
 class SimServer:
-    """The server."""
+    """A simulated server."""
 
     def __init__(self, server: Server, around: Surroundings, faults: Faults) -> None:
         self.server = server
         self.faults = faults
         self.met: Counter[Fault] = Counter()
-        """How often each fault struck."""
+        """Number of times that each fault occurred."""
         self.around = around
         self.state: ServerState = around.store.load(server.name)
         self._life: asyncio.Task[None] | None = None
@@ -107,25 +107,25 @@ class SimServer:
         self._system = InstalledSystem(self)
 
     def change(self, **changes: Any) -> None:
-        """Keep another state."""
+        """Store another state."""
         state = msgspec.structs.replace(self.state, **changes)
         if state != self.state:
             self.state = state
             self.around.store.save(self.server.name, state)
 
     def meets(self, fault: Fault) -> bool:
-        """Whether something goes wrong with it this time, by the rate of that fault."""
+        """Return whether a fault occurs this time, by its rate."""
         struck = strikes(getattr(self.faults, fault), self.around.randomness)
         self.met[fault] += struck
         return struck
 
     def resume(self) -> None:
-        """Go on after the simulation has been started again."""
+        """Continue after the simulation has been restarted."""
         if self.state.on:
             self._life = asyncio.create_task(self._live(resumed=True), name=f"server {self.server.name}")
 
     async def close(self) -> None:
-        """End the simulation of it; its state stays. Cancellation point."""
+        """End its simulation; its state stays. Cancellation point."""
         life = self._life
         while life is not None and not life.done():
             # grpclib raises an error of its own in place of a cancellation if the connection is lost at that moment
@@ -141,7 +141,7 @@ class SimServer:
         self._begin()
 
     def mains_return(self) -> None:
-        """Its power is back after it was lost, and it starts as it was set up to: nobody has to be heard for that."""
+        """Power returns after it was lost, and the server starts by its settings, without a command to its BMC."""
         if not self.state.on:
             self._begin()
 
@@ -164,7 +164,7 @@ class SimServer:
         self._life = asyncio.create_task(self._live(), name=f"server {self.server.name}")
 
     async def _cut(self) -> None:
-        """What ran ends where it is."""
+        """End what runs, at once."""
         await self.close()
         await self.around.cloud.lose(self.server.uuid)
 
@@ -186,7 +186,7 @@ class SimServer:
             log.exception("simulated server met a defect", server=self.server.name)
 
     async def _after(self, power: Power) -> Runs:
-        """What follows when the in-memory OS is left."""
+        """The next state after the in-memory OS is left."""
         if power is Power.POWEROFF:
             self.change(on=False, runs=Runs.NOTHING, agent=None)
             return Runs.NOTHING
@@ -197,12 +197,12 @@ class SimServer:
         return Runs.FIRMWARE
 
     async def _boot(self) -> Runs:
-        """Firmware: until something is booted."""
+        """Run the firmware until something is booted."""
         around = self.around
         slow_s = self.faults.slow_boot_seconds if self.meets("slow_boot") else 0.0
         await asyncio.sleep(around.speed.firmware.draw(around.randomness) + slow_s)
-        is_told = self.state.target in _NETWORK and self.state.enabled != "Disabled"
-        first = is_told or self.state.tries_network
+        has_override = self.state.target in _NETWORK and self.state.enabled != "Disabled"
+        first = has_override or self.state.tries_network
         self.change(tries_network=first)
         if self.state.enabled == _ONCE:
             self.change(enabled="Disabled", target="None")
@@ -220,7 +220,7 @@ class SimServer:
             await asyncio.sleep(RETRY_S)
 
     async def _netboot(self) -> AgentStart | None:
-        """Ask for the iPXE script; None if it leaves the boot to the disk."""
+        """Request the iPXE script; None if it leaves the boot to the disk."""
         answer = await self._boot_script()
         arguments = dict(kernel_arguments(answer.text)) if answer is not None and answer.status == 200 else {}
         authority = arguments.get("grpc_authority", "")
@@ -248,7 +248,7 @@ class SimServer:
             await asyncio.sleep(RETRY_S)
 
     async def _in_memory_os(self) -> Power:
-        """The agent works until an action leaves the in-memory OS."""
+        """Run the agent until an action leaves the in-memory OS."""
         start = self.state.agent
         if start is None:
             return Power.REBOOT
@@ -275,9 +275,9 @@ class SimServer:
             tasks = [asyncio.create_task(shipper.run()), asyncio.create_task(agent.run())]
             try:
                 left.add_done_callback(lambda _left: [task.cancel() for task in tasks])
-                for ended in await asyncio.gather(*tasks, return_exceptions=True):
-                    if isinstance(ended, Exception):
-                        raise ended
+                for result in await asyncio.gather(*tasks, return_exceptions=True):
+                    if isinstance(result, Exception):
+                        raise result
                 return await left
             finally:
                 for task in tasks:
@@ -301,14 +301,14 @@ class SimServer:
             self._is_silent = False
             return Outcome(Ending.TIMEOUT, f"the action did not end within its timeout of {limit_s:g} s")
         if self.meets("action_fails"):
-            said = self.faults.action_message or f"{name}: the simulation was told that it fails"
-            return Outcome(Ending.FAILED, said, exit_code=1)
+            message = self.faults.action_message or f"{name}: the simulation made it fail"
+            return Outcome(Ending.FAILED, message, exit_code=1)
         done = actions.perform(self.server, self.state, job.image, environment)
         if done.lost:
             await around.cloud.forget(self.server.uuid)
         self.change(**{field: getattr(done.state, field) for field in ("disks", "node", "wipes")})
-        if done.said:
-            listener.line(False, done.said)
+        if done.output:
+            listener.line(False, done.output)
         if done.failure:
             return Outcome(Ending.FAILED, done.failure, exit_code=1)
         after = done.after

@@ -1,4 +1,4 @@
-"""How long things take in a simulated server."""
+"""Durations of a simulated server's life."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Speed:
     firmware: Timing = _NONE
     """From power-on until something is booted."""
     in_memory_os: Timing = _NONE
-    """Fetching and starting it, until the agent asks."""
+    """Fetching and starting it, until the agent requests an action."""
     actions: dict[str, Timing] = field(default_factory=dict)
     other_action: Timing = _NONE
     installed_system: Timing = _NONE
-    """From the boot loader until cloud-init asks for its user data."""
+    """From the boot loader until cloud-init requests its user data."""
     kubeadm: Timing = _NONE
     control_plane: Timing = _NONE
     """For etcd, and again for the API server."""
     leaves_at_once: bool = True
-    """Whether reboots leave out the pause that a template asks for."""
+    """Whether reboots leave out the pause that a template sets."""
 
     def action(self, name: str) -> Timing:
         return self.actions.get(name, self.other_action)
@@ -51,5 +51,5 @@ REAL: Final = Speed(
     control_plane=Timing(10, 0.3),
     leaves_at_once=False,
 )
-"""As servers take that are neither new nor old."""
+"""Typical times of servers that are neither new nor old."""
 SPEEDS: Final = {"instant": INSTANT, "real": REAL}

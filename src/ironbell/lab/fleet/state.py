@@ -1,7 +1,7 @@
-"""What a simulated server is at a moment: power, what runs, what is on its disks. Kept in a file each, so that a
-simulation that is started again finds its servers as they were.
+"""The state of a simulated server: power, what runs, the content of its disks. Stored in a file each, so that a
+restarted simulation continues with the same servers.
 
-A file is replaced as a whole: it is there as it was or as it is, whenever the process is killed.
+A file is replaced as a whole: it has the old or the new state, whenever the process is killed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _log = structlog.get_logger()
 
 
 class Runs(StrEnum):
-    """What runs on a server that is on."""
+    """System that runs on a server that is on."""
 
     NOTHING = ""
     FIRMWARE = "firmware"
@@ -26,15 +26,15 @@ class Runs(StrEnum):
 
 
 class DiskContents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is on a disk; nothing on one that was wiped."""
+    """Content of a disk; empty on one that was wiped."""
 
     image: str = ""
     files: dict[str, str] = {}
-    """What actions wrote into it, by path."""
+    """Files that actions wrote into it, by path."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the installed system has become. cloud-init runs user data once for each instance."""
+    """The node that the installed system became. cloud-init runs user data once for each instance."""
 
     instance: str
     hostname: str
@@ -44,7 +44,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AgentStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the kernel arguments of the in-memory OS said to the agent."""
+    """Kernel arguments of the in-memory OS for the agent."""
 
     agent_id: str
     host: str
@@ -53,7 +53,7 @@ class AgentStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ServerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All of it."""
+    """The whole state of a server."""
 
     on: bool = False
     runs: Runs = Runs.NOTHING
@@ -67,11 +67,11 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     disks: dict[str, DiskContents] = {}
     node: Node | None = None
     wipes: int = 0
-    """How often a disk was wiped."""
+    """Number of times that a disk was wiped."""
 
 
 class Store(Protocol):
-    """Where states are kept."""
+    """Storage of states."""
 
     def load(self, name: str) -> ServerState: ...
     def save(self, name: str, state: ServerState) -> None: ...
@@ -95,14 +95,14 @@ class FileStore:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def load(self, name: str) -> ServerState:
-        """The state of a server; that of a new one where none, or none that can be understood, was kept."""
+        """The stored state of a server, or a new one if none is stored or it cannot be read."""
         path = self._path(name)
         try:
             return msgspec.json.decode(path.read_bytes(), type=ServerState)
         except FileNotFoundError:
             return ServerState()
         except (OSError, msgspec.MsgspecError) as error:
-            _log.warning("state of a simulated server not read; it begins as a new one", file=str(path), why=str(error))
+            _log.warning("state of a simulated server not read, starting empty", file=str(path), cause=str(error))
             return ServerState()
 
     def save(self, name: str, state: ServerState) -> None:

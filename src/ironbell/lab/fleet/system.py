@@ -1,5 +1,5 @@
-"""The system that was installed on a simulated server: cloud-init, which asks the site for user data, and what kubeadm
-makes of that in a simulated cluster.
+"""The system that was installed on a simulated server: cloud-init, which requests user data from the site, and the node
+that kubeadm makes of it in a simulated cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ironbell.lab.sim.cluster.host import HostFault, HostPlan
 if TYPE_CHECKING:
     from ironbell.lab.fleet.server import SimServer
 
-ASK_AGAIN_S: Final = 5.0
+RETRY_S: Final = 5.0
 REPORT_AGAIN_S: Final = 2.0
 REPORTS: Final = 5
 _FINAL: Final = "modules-final"
@@ -31,13 +31,13 @@ log = structlog.get_logger()
 
 
 class InstalledSystem:
-    """What runs when a server has booted its disk."""
+    """The system that runs when a server has booted its disk."""
 
     def __init__(self, server: SimServer) -> None:
         self._of = server
 
     async def run(self, *, resumed: bool) -> None:
-        """Come up, become a node if user data says so, and go on until cancelled."""
+        """Come up, become a node if the user data contains kubeadm, and run until cancelled."""
         server, around = self._of, self._of.around
         contents = booted_disk(server.server, server.state)
         if contents is not None:
@@ -52,7 +52,7 @@ class InstalledSystem:
         if node is None or not resumed:
             instance, hostname = await self._identity(config)
             if node is None or node.instance != instance:
-                node = Node(instance=instance, hostname=hostname, user_data=await self._ask(config, "user-data"))
+                node = Node(instance=instance, hostname=hostname, user_data=await self._fetch(config, "user-data"))
                 # kept before it is run: power that is cut now leaves a system that never became a node
                 self._of.change(node=node)
                 node = await self._become(node, contents, rejoins=False)
@@ -63,7 +63,7 @@ class InstalledSystem:
         await self._report(config, node)
 
     async def _rejoin(self, node: Node, contents: DiskContents) -> Node:
-        """It boots again as it was."""
+        """Boot again, unchanged."""
         cloud, uid = self._of.around.cloud, self._of.server.uuid
         if uid not in cloud.hosts:
             return await self._become(node, contents, rejoins=True)
@@ -95,7 +95,7 @@ class InstalledSystem:
         if run.is_control_plane and not around.can_listen(endpoint.host):
             raise BootstrapDataError(
                 f"the cluster's API cannot be at {endpoint.host}: simulated servers live in 127.0.0.0/8; "
-                "take an address of that network for controlPlaneEndpoint"
+                "use an address of that network for controlPlaneEndpoint"
             )
         around.cloud.power_on(self._plan(node, contents, run, endpoint, rejoins=rejoins))
         state = await around.cloud.hosts[server.uuid].settled()
@@ -119,15 +119,15 @@ class InstalledSystem:
             node=around.speed.kubeadm,
             etcd=around.speed.control_plane,
             api_server=around.speed.control_plane,
-            fault=HostFault(kubeadm_fails="the simulation was told that kubeadm fails" if fails else ""),
+            fault=HostFault(kubeadm_fails="the simulation made kubeadm fail" if fails else ""),
         )
 
     async def _identity(self, config: installed.CloudConfig) -> tuple[str, str]:
-        instance = await self._ask(config, "meta-data/instance-id")
-        return instance, await self._ask(config, "meta-data/local-hostname")
+        instance = await self._fetch(config, "meta-data/instance-id")
+        return instance, await self._fetch(config, "meta-data/local-hostname")
 
-    async def _ask(self, config: installed.CloudConfig, path: str) -> str:
-        """A leaf of the metadata, however long it takes to get it."""
+    async def _fetch(self, config: installed.CloudConfig, path: str) -> str:
+        """Fetch a value of the metadata, retrying until it is there to read."""
         while True:
             for base in config.metadata_urls:
                 try:
@@ -137,10 +137,10 @@ class InstalledSystem:
                     continue
                 if answer.status == 200:
                     return answer.text
-            await asyncio.sleep(ASK_AGAIN_S)
+            await asyncio.sleep(RETRY_S)
 
     async def _report(self, config: installed.CloudConfig, node: Node) -> None:
-        """Say that the system is up, as cloud-init does: some times, and then no more."""
+        """Report that the system is up, as cloud-init does, with a limited number of attempts."""
         text = node.error or ("kubeadm has ended" if node.joined else "up")
         document: Any = installed.report(_FINAL, finish=True, ok=not node.error, text=text[:250])
         for endpoint in config.endpoints:

@@ -1,4 +1,4 @@
-"""What an installed Kubernetes node is told because it shares its host's kernel. Pure.
+"""Settings of an installed Kubernetes node that shares its host's kernel. Pure.
 
 Laid over its files while it runs, never written to its disk: nothing of this reaches an image or a real server.
 
@@ -27,7 +27,7 @@ KUBEADM: Final = "usr/bin/kubeadm"
 KUBEADM_MOVED: Final = "/run/namespace-machine/kubeadm"
 KUBEADM_WRAPPER: Final = f"""\
 #!/bin/sh
-# Where the host has cgroups of version 1, kubeadm's check of the system would refuse it.
+# Where the host has cgroups of version 1, kubeadm's check of the system would reject it.
 case "$1" in
     init | join) exec {KUBEADM_MOVED} "$@" --ignore-preflight-errors=SystemVerification ;;
     *) exec {KUBEADM_MOVED} "$@" ;;

@@ -40,30 +40,35 @@ def main() -> None:
             stage = _network(boot) if device == "pxe" else _disk(boot)
             if stage is not None:
                 _start(stage)
-        _say(f"no boot device; again in {_PAUSE_S} s")
+        _print(f"no boot device; again in {_PAUSE_S} s")
         time.sleep(_PAUSE_S)
 
 
 def _disk(boot: Boot) -> Stage | None:
     if not boot.root:
-        _say("disk: no operating system")
+        _print("disk: no operating system")
         return None
-    _say(f"disk: starting the system of {boot.root}")
+    _print(f"disk: starting the system of {boot.root}")
     return Stage(boot=boot, root=boot.root)
 
 
 def _network(boot: Boot) -> Stage | None:
     try:
-        found = network_boot(
-            mac=boot.mac, uuid=boot.uuid, firmware=boot.firmware, interface=INTERFACE, target=initramfs(boot), say=_say
+        system = network_boot(
+            mac=boot.mac,
+            uuid=boot.uuid,
+            firmware=boot.firmware,
+            interface=INTERFACE,
+            target=initramfs(boot),
+            log=_print,
         )
     except FirmwareError as error:
-        _say(f"network: {error}")
+        _print(f"network: {error}")
         return None
-    if found is None:
+    if system is None:
         return None
     cgroups.confine(boot.cgroup, [Path(disk.device).stat().st_rdev for disk in boot.disks])
-    return Stage(boot=boot, arguments=found.arguments)
+    return Stage(boot=boot, arguments=system.arguments)
 
 
 def _start(stage: Stage) -> None:
@@ -71,7 +76,7 @@ def _start(stage: Stage) -> None:
     os.execvp("unshare", ["unshare", *_NAMESPACES, *module, msgspec.json.encode(stage).decode()])  # noqa: S606
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(f"firmware: {text}\r", flush=True)  # noqa: T201 - the machine's console
 
 

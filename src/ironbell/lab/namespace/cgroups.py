@@ -36,8 +36,8 @@ class Hierarchy:
 
 
 def hierarchies(mountinfo: str) -> list[Hierarchy]:
-    """The host's hierarchies, from `/proc/self/mountinfo`; with version 1 beside it, version 2 counts for nothing."""
-    found: dict[Path, Hierarchy] = {}
+    """The host's hierarchies, from `/proc/self/mountinfo`; version 2 is ignored if version 1 is mounted too."""
+    known: dict[Path, Hierarchy] = {}
     for line in mountinfo.splitlines():
         head, _, tail = line.partition(" - ")
         words, rest = head.split(), tail.split()
@@ -46,18 +46,18 @@ def hierarchies(mountinfo: str) -> list[Hierarchy]:
         path = Path(words[4])
         options = ",".join(word for word in rest[2].split(",") if word not in {"rw", "ro", "relatime"})
         options = f"none,{options}" if options.startswith("name=") else options
-        found.setdefault(path, Hierarchy(path, rest[0], options if rest[0] == "cgroup" else ""))
-    first = [one for one in found.values() if one.fs_type == "cgroup"]
-    return sorted(first or found.values(), key=lambda one: str(one.path))
+        known.setdefault(path, Hierarchy(path, rest[0], options if rest[0] == "cgroup" else ""))
+    first = [hierarchy for hierarchy in known.values() if hierarchy.fs_type == "cgroup"]
+    return sorted(first or known.values(), key=lambda hierarchy: str(hierarchy.path))
 
 
 def host_hierarchies() -> list[Hierarchy]:
-    """Of this host."""
+    """The hierarchies of this host."""
     return hierarchies(Path("/proc/self/mountinfo").read_text())
 
 
-def make(name: str, *, memory_mib: int) -> None:
-    """Make a machine's cgroups, with a limit to its memory. What a dead lab left goes first, with its restrictions."""
+def create(name: str, *, memory_mib: int) -> None:
+    """Create a machine's cgroups, with a memory limit. Those of a dead lab are removed first, with their limits."""
     remove(name)
     for hierarchy in host_hierarchies():
         folder = hierarchy.path / name
@@ -81,7 +81,7 @@ def confine(name: str, devices: Iterable[int]) -> None:
             for rule in (
                 "c *:*",
                 f"b {_PARTITION_MAJOR}:*",
-                *(f"b {os.major(one)}:{os.minor(one)}" for one in devices),
+                *(f"b {os.major(device)}:{os.minor(device)}" for device in devices),
             ):
                 (folder / "devices.allow").write_text(f"{rule} rwm")
 
@@ -94,7 +94,7 @@ def enter(name: str) -> None:
 
 def names(prefix: str) -> set[str]:
     """The host's cgroups whose names begin so."""
-    return {folder.name for one in host_hierarchies() for folder in one.path.glob(f"{prefix}*/")}
+    return {folder.name for hierarchy in host_hierarchies() for folder in hierarchy.path.glob(f"{prefix}*/")}
 
 
 def remove(name: str) -> None:
@@ -109,7 +109,7 @@ def remove(name: str) -> None:
 
 def _removed(folder: Path) -> bool:
     """One try, from the innermost outwards."""
-    for path in sorted((Path(place) for place, _, _ in os.walk(folder)), key=lambda one: -len(one.parts)):
+    for path in sorted((Path(place) for place, _, _ in os.walk(folder)), key=lambda path: -len(path.parts)):
         with contextlib.suppress(OSError):
             for pid in (path / "cgroup.procs").read_text().split():
                 os.kill(int(pid), signal.SIGKILL)

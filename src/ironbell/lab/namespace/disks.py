@@ -1,7 +1,7 @@
-"""A machine's disk files as block devices, and where on them an operating system is.
+"""A machine's disk files as block devices, and the partition of an operating system on them.
 
-A loop device is asked for automatic clearing while this process holds it open, so that it goes when the lab goes,
-however that ends, and not before the last mount of it.
+A loop device is set to clear itself while this process holds it open, so that it is removed when the lab ends, in any
+way, and not before its last unmount.
 
 Source: losetup(8), partx(8); Linux: Documentation/ABI/stable/sysfs-block.
 """
@@ -23,7 +23,7 @@ _RELEASE_S, _POLL_S = 20.0, 0.05
 
 
 class DiskError(IronbellError):
-    """A disk file cannot be made a block device."""
+    """A disk file cannot become a block device."""
 
     reason = "LabDiskFailed"
     retry = Retry.BACKOFF
@@ -41,17 +41,17 @@ class LoopDisk:
         """Attach a file; its partitions become known.
 
         Raises:
-            DiskError: no loop device is to be had.
+            DiskError: no loop device is available.
         """
         device = Path(_run("losetup", "--find", "--show", "--partscan", str(file)).strip())
         held = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
         _run("losetup", "--detach", str(device))
-        made = cls(device, held)
-        made.read_partitions()
-        return made
+        disk = cls(device, held)
+        disk.read_partitions()
+        return disk
 
     def read_partitions(self) -> None:
-        """Tell the kernel of the partitions: one that is built without the table's format cannot read it by itself."""
+        """Give the kernel the partitions: one that is built without the table's format cannot read them itself."""
         _quietly("partx", "--update", str(self.device))
 
     def partitions(self) -> list[Path]:
@@ -61,26 +61,26 @@ class LoopDisk:
         return [self.device.with_name(name) for name in names]
 
     def close(self) -> None:
-        """Give the device back, and wait until the last mount of a machine that is ending has let go of it: what that
-        still writes must be on the disk before anybody reads it anew.
+        """Release the device, and wait until the last mount of a machine that is ending has released it: its writes
+        must be on the disk before anybody reads it again.
 
         Raises:
-            DiskError: somebody keeps it.
+            DiskError: the device is still in use.
         """
         backing = _SYS_BLOCK / self.device.name / "loop/backing_file"
-        before = _text(backing)
+        backing_file = _text(backing)
         _quietly("partx", "--delete", str(self.device))
         os.close(self._held)
         deadline = time.monotonic() + _RELEASE_S
-        while _text(backing) == before != "":
+        while _text(backing) == backing_file != "":
             if time.monotonic() > deadline:
                 raise DiskError(f"{self.device} is still in use after {_RELEASE_S} s")
             time.sleep(_POLL_S)
 
     def root(self) -> Path | None:
         """The partition with an operating system that can be started, or None: the largest with Linux's file system."""
-        found = [path for path in self.partitions() if _is_linux(path)]
-        return max(found, key=_size) if found else None
+        systems = [path for path in self.partitions() if _is_linux(path)]
+        return max(systems, key=_size) if systems else None
 
 
 def grow(disk: LoopDisk, root: Path) -> None:

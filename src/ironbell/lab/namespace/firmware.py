@@ -24,7 +24,7 @@ from ironbell.codec.tftp import Retransmission
 from ironbell.lab.namespace.script import Chain, Disk, InMemory, outcome
 from ironbell.lab.tftpclient import TftpFailedError, fetch
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 _DISCOVER_S = (1.0, 2.0, 4.0, 8.0)
 _PATIENCE = Retransmission(first_s=0.5, tries=6)
@@ -36,53 +36,53 @@ _ARCHITECTURES = {
     "uefi": (b"\0\7", b"PXEClient:Arch:00007:UNDI:003016"),
     "bios": (b"\0\0", b"PXEClient:Arch:00000:UNDI:002001"),
 }
-_WANTED = bytes((Option.SUBNET_MASK, Option.ROUTERS, Option.SERVER_IDENTIFIER, 66, 67))
+_REQUESTED = bytes((Option.SUBNET_MASK, Option.ROUTERS, Option.SERVER_IDENTIFIER, 66, 67))
 
 
 class FirmwareError(Exception):
-    """This attempt to boot over the network is over."""
+    """This attempt to boot over the network has failed."""
 
 
-def network_boot(*, mac: str, uuid: str, firmware: str, interface: str, target: Path, say: Say) -> InMemory | None:
+def network_boot(*, mac: str, uuid: str, firmware: str, interface: str, target: Path, log: Log) -> InMemory | None:
     """Boot over the network: what to start, with its initramfs downloaded to `target`; None for the disk.
 
     Raises:
-        FirmwareError: a step failed; the next boot device's turn.
+        FirmwareError: a step failed; the next boot device is tried.
     """
     kind, vendor = _ARCHITECTURES[firmware]
     options = {60: vendor, 93: kind, 94: b"\1\3\20", 97: b"\0" + bytes.fromhex(uuid.replace("-", ""))}
     try:
-        return _boot(mac, options, interface, target, say)
+        return _boot(mac, options, interface, target, log)
     except (OSError, ValueError, TftpFailedError, urllib.error.URLError, http.client.HTTPException) as error:
         raise FirmwareError(str(error)) from error
     finally:
         subprocess.run(["ip", "address", "flush", "dev", interface, "scope", "global"], check=False)
 
 
-def _boot(mac: str, options: dict[int, bytes], interface: str, target: Path, say: Say) -> InMemory | None:
+def _boot(mac: str, options: dict[int, bytes], interface: str, target: Path, log: Log) -> InMemory | None:
     rom = _lease(mac, interface, options)
     _configure(interface, rom)
     name = rom.file.decode() or rom.options.get(67, b"").decode()
     if not name:
         raise FirmwareError("the DHCP server names no boot file: this machine may not boot over the network")
-    say(f"PXE: {rom.yiaddr} from {rom.siaddr}, boot file {name}")
+    log(f"PXE: {rom.yiaddr} from {rom.siaddr}, boot file {name}")
     if not name.startswith("http"):
-        say(f"PXE: {len(fetch(str(rom.siaddr), name, patience=_PATIENCE))} bytes by TFTP")
+        log(f"PXE: {len(fetch(str(rom.siaddr), name, patience=_PATIENCE))} bytes by TFTP")
     ipxe = _lease(mac, interface, options | {77: b"iPXE"})
     url = ipxe.file.decode() or ipxe.options.get(67, b"").decode()
     for _ in range(_SCRIPTS):
-        say(f"iPXE: {url}")
-        found = outcome(_get(url).decode(), {"mac": mac, "net0/mac": mac, "buildarch": "x86_64", "platform": "efi"})
-        if isinstance(found, Disk):
-            say("iPXE: the script hands over to the disk")
+        log(f"iPXE: {url}")
+        result = outcome(_get(url).decode(), {"mac": mac, "net0/mac": mac, "buildarch": "x86_64", "platform": "efi"})
+        if isinstance(result, Disk):
+            log("iPXE: the script leaves the boot to the disk")
             return None
-        if isinstance(found, InMemory):
-            say(f"iPXE: {found.kernel} (this kernel stands in for it)")
-            _get(found.kernel)
-            target.write_bytes(_get(found.initrd))
-            return found
-        assert isinstance(found, Chain)  # noqa: S101 - the three outcomes
-        url = found.url
+        if isinstance(result, InMemory):
+            log(f"iPXE: {result.kernel} (this kernel stands in for it)")
+            _get(result.kernel)
+            target.write_bytes(_get(result.initrd))
+            return result
+        assert isinstance(result, Chain)  # noqa: S101 - the three outcomes
+        url = result.url
     raise FirmwareError(f"more than {_SCRIPTS} scripts chain to each other")
 
 
@@ -92,7 +92,7 @@ def _message(mac: str, kind: MessageType, options: dict[int, bytes], *, xid: int
         xid=xid or int(time.monotonic_ns() & 0xFFFFFFFF),
         flags=BROADCAST_FLAG,
         chaddr=bytes.fromhex(mac.replace(":", "")),
-        options={int(Option.MESSAGE_TYPE): bytes((kind,)), int(Option.PARAMETER_LIST): _WANTED, **options},
+        options={int(Option.MESSAGE_TYPE): bytes((kind,)), int(Option.PARAMETER_LIST): _REQUESTED, **options},
     )
 
 
@@ -100,11 +100,11 @@ def _lease(mac: str, interface: str, options: dict[int, bytes]) -> Packet:
     """DISCOVER to ACK."""
     with _dhcp_socket(interface) as sock:
         for wait_s in _DISCOVER_S:
-            offer = _ask(sock, _message(mac, MessageType.DISCOVER, options), wait_s)
+            offer = _exchange(sock, _message(mac, MessageType.DISCOVER, options), wait_s)
             if offer is None:
                 continue
             chosen = {54: (server_identifier(offer) or offer.siaddr).packed, 50: offer.yiaddr.packed}
-            ack = _ask(sock, _message(mac, MessageType.REQUEST, options | chosen, xid=offer.xid), wait_s)
+            ack = _exchange(sock, _message(mac, MessageType.REQUEST, options | chosen, xid=offer.xid), wait_s)
             if ack is not None and ack.message_type == MessageType.ACK:
                 return ack
     raise FirmwareError("no DHCP server answered")
@@ -120,7 +120,7 @@ def _dhcp_socket(interface: str) -> socket.socket:
     return sock
 
 
-def _ask(sock: socket.socket, packet: Packet, wait_s: float) -> Packet | None:
+def _exchange(sock: socket.socket, packet: Packet, wait_s: float) -> Packet | None:
     sock.sendto(encode(packet), ("255.255.255.255", 67))
     deadline = time.monotonic() + wait_s
     while (left := deadline - time.monotonic()) > 0:
@@ -146,7 +146,7 @@ def _configure(interface: str, ack: Packet) -> None:
 def _get(url: str) -> bytes:
     """A file, tried again as iPXE's scripts do."""
     if not re.match(r"https?://", url):
-        raise FirmwareError(f"{url!r} is no address that this firmware can fetch")
+        raise FirmwareError(f"{url!r} is not an address that this firmware can fetch")
     for left in reversed(range(_HTTP_TRIES)):
         try:
             with urllib.request.urlopen(url, timeout=_HTTP_S) as answer:  # noqa: S310 - the scheme is checked above

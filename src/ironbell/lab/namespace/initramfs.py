@@ -25,7 +25,7 @@ def unpack(data: bytes, target: Path) -> None:
     """Write everything below an empty folder; a later archive's files replace an earlier one's.
 
     Raises:
-        ValueError: it is no initramfs.
+        ValueError: the data is not an initramfs.
     """
     rest = data.lstrip(b"\0")
     if not rest:

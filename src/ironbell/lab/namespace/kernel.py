@@ -14,12 +14,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 BIND, RECURSIVE, READ_ONLY, REMOUNT, PRIVATE = 4096, 16384, 1, 32, 1 << 18
 _DETACH = 2
 _CAPBSET_DROP = 24
-# What would reach the host: its clock, its modules, its memory and ports.
+# Capabilities that would reach the host: its clock, its modules, its memory and ports.
 FORBIDDEN = {"CAP_SYS_MODULE": 16, "CAP_SYS_RAWIO": 17, "CAP_SYS_TIME": 25}
 
 
 def mount(source: str, target: Path, fs_type: str = "", *, flags: int = 0, options: str = "") -> None:
-    """Mount something at a folder or file that is there.
+    """Mount something at an existing folder or file.
 
     Raises:
         OSError: names the target.
@@ -36,12 +36,12 @@ def bind(source: Path, target: Path) -> None:
 
 
 def detach(target: Path) -> None:
-    """Take a mount away as soon as nobody uses it."""
+    """Unmount as soon as the mount is not in use any more."""
     if _libc.umount2(str(target).encode(), _DETACH) != 0:
         raise OSError(ctypes.get_errno(), "umount", str(target))
 
 
 def forbid() -> None:
-    """Give up, for this process and all that come of it, what would reach the host."""
+    """Drop, for this process and its children, the capabilities that would reach the host."""
     for number in FORBIDDEN.values():
         _libc.prctl(_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0)

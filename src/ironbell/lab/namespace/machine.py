@@ -69,7 +69,7 @@ class NamespaceMachine(VirtualMachine):
 
     def _prepare_host(self) -> None:
         name = self.description.name
-        cgroups.make(self._cgroup, memory_mib=self.description.memory)
+        cgroups.create(self._cgroup, memory_mib=self.description.memory)
         self.network.connect(name)
         for number, _ in enumerate(self.description.disks):
             self._disks.append(LoopDisk.open(self.folder.disk(name, number)))
@@ -105,7 +105,7 @@ class NamespaceMachine(VirtualMachine):
         return f"{self.network.namespace}-{self.description.name}"
 
     def _copy_console(self) -> None:
-        """What the machine says goes to its file. A terminal whose other side is closed answers with an error."""
+        """Append the machine's output to its file. A terminal whose other side is closed answers with an error."""
         try:
             data = os.read(self._master, _CONSOLE_CHUNK)
         except OSError:
@@ -126,7 +126,7 @@ class NamespaceMachine(VirtualMachine):
                 try:
                     await self._start()
                 except MachineStartError as error:
-                    _log.error("machine did not come back after its reset", machine=name, why=str(error))
+                    _log.error("machine did not come back after its reset", machine=name, cause=str(error))
                 else:
                     return
         await self.on_change(self)
@@ -167,6 +167,6 @@ class NamespaceMachine(VirtualMachine):
             try:
                 loop.close()
             except disks.DiskError as error:
-                _log.error("disk is not released", machine=self.description.name, why=str(error))
+                _log.error("disk is not released", machine=self.description.name, cause=str(error))
         self._disks.clear()
         self.network.disconnect(self.description.name)

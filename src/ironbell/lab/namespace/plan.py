@@ -1,4 +1,4 @@
-"""What the processes of a namespace machine tell each other: as JSON on the command line, without secrets."""
+"""Messages between the processes of a namespace machine: as JSON on the command line, without secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Disk(msgspec.Struct, frozen=True, kw_only=True):
-    """One disk: its loop device, what it is called in the machine, its serial number."""
+    """One disk: its loop device, its name in the machine, its serial number."""
 
     device: str
     name: str
@@ -17,7 +17,7 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Boot(msgspec.Struct, frozen=True, kw_only=True):
-    """A power-on. `root` is the installed system's partition; empty where there is none."""
+    """A power-on. `root` is the installed system's partition; empty if none is installed."""
 
     name: str
     cgroup: str
@@ -32,7 +32,7 @@ class Boot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is started: the installed system where `root` is set, else the in-memory OS with a command line."""
+    """The system to start: the installed system where `root` is set, else the in-memory OS with a command line."""
 
     boot: Boot
     root: str = ""
@@ -43,5 +43,5 @@ INTERFACE = "eth0"
 
 
 def initramfs(boot: Boot) -> Path:
-    """Where firmware leaves what it downloaded."""
+    """Path of the initramfs that firmware downloaded."""
     return Path(boot.folder) / "initramfs"

@@ -1,6 +1,6 @@
 """Reads a served iPXE script far enough to know what it boots. Pure.
 
-What is understood: `set`, `kernel`, `initrd`, `chain`, `boot`, `sanboot`, `exit`, with `${name}` of what was set. Lines
+Understands `set`, `kernel`, `initrd`, `chain`, `boot`, `sanboot` and `exit`, with `${name}` of what was set. Lines
 are taken as if every command succeeded, which is the way through a script that ends in a boot.
 
 Source: ipxe.org/scripting, ipxe.org/cmd.
@@ -26,12 +26,12 @@ class InMemory:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The script hands over to the disk."""
+    """The script leaves the boot to the disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Another script goes on."""
+    """Another script continues."""
 
     url: str
 
@@ -40,18 +40,18 @@ Outcome = InMemory | Disk | Chain
 
 
 def outcome(script: str, settings: dict[str, str]) -> Outcome:
-    """What the script comes to. `settings` are the machine's own, such as `mac`.
+    """The result of a script. `settings` are the machine's own, such as `mac`.
 
     Raises:
-        ValueError: it is no script, or ends without booting anything.
+        ValueError: the text is not a script, or it ends without booting anything.
     """
     if not script.startswith("#!ipxe"):
-        raise ValueError(f"what was served is no iPXE script: {script[:40]!r}")
+        raise ValueError(f"the served file is not an iPXE script: {script[:40]!r}")
     known = dict(settings)
     kernel = arguments = initrd = ""
     for raw in script.splitlines()[1:]:
         line = _CHAINED.sub("", raw.strip())
-        line = _SETTING.sub(lambda found: known.get(found[1].partition(":")[0], ""), line)
+        line = _SETTING.sub(lambda match: known.get(match[1].partition(":")[0], ""), line)
         command, _, rest = line.partition(" ")
         words = [word for word in rest.split() if not word.startswith("--")]
         if command == "set" and len(words) > 1:

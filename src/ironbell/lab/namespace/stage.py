@@ -100,7 +100,7 @@ def _identity(boot: Boot) -> dict[str, str]:
 def _disks(root: Path, boot: Boot, *, is_installed: bool) -> None:
     """The machine's disks and no others: no action may ever see those of the host.
 
-    Links lead to what the kernel keeps, because partitions come and go; those that are not there yet lead nowhere.
+    Links lead to the kernel's own entries, because partitions change; links to missing partitions lead nowhere.
     The in-memory OS finds them by the machine's names too, by which its agent reports them.
     """
     classes, blocks = root / "sys/class/block", root / "sys/block"
@@ -148,12 +148,12 @@ def _cgroups(folder: Path, mounted: list[cgroups.Hierarchy]) -> None:
 
 
 def _devices(root: Path, boot: Boot, *, is_installed: bool) -> None:
-    """An installed system has nodes of its own disks alone; the in-memory OS makes partitions, so it sees them come."""
+    """Give an installed system nodes of its own disks; the in-memory OS makes partitions, so it sees them appear."""
     host, place = Path("/dev"), root / "dev"
     kernel.mount("tmpfs", place, "tmpfs", options="mode=0755")
     for name in _DEVICES:
         if (host / name).exists():
-            _same(host / name, place / name)
+            _copy_device(host / name, place / name)
     for name, target in _STANDARD.items():
         (place / name).symlink_to(target)
     if not is_installed:
@@ -166,7 +166,7 @@ def _devices(root: Path, boot: Boot, *, is_installed: bool) -> None:
             (place / f"{disk.name}{number}").symlink_to(f"{name}p{number}")
         if is_installed:
             for device in (disk.device, *disk.partitions):
-                _same(Path(device), place / Path(device).name)
+                _copy_device(Path(device), place / Path(device).name)
         else:
             for known in (name, *(f"{name}p{number}" for number in range(1, _PARTITIONS + 1))):
                 (place / known).symlink_to(f"{_HOST}/{known}")
@@ -178,8 +178,8 @@ def _devices(root: Path, boot: Boot, *, is_installed: bool) -> None:
     kernel.bind(Path(boot.console), place / "console")
 
 
-def _same(source: Path, target: Path) -> None:
-    """The same device under another root."""
+def _copy_device(source: Path, target: Path) -> None:
+    """Create the same device under another root."""
     target.parent.mkdir(parents=True, exist_ok=True)
     status = source.stat()
     os.mknod(target, status.st_mode, status.st_rdev)

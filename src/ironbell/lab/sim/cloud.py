@@ -1,7 +1,7 @@
-"""All simulated machines and clusters of one lab, and what may go wrong with them.
+"""All simulated machines and clusters of one lab, and their faults.
 
-It is what a datacentre is to a real provider: controllers tell it what is to be (`power_on`, `release`), ask how far it
-is (`state`), and are told through `feed` when that changes. Everything is in memory only.
+It corresponds to a real provider's datacentre: controllers request changes (`power_on`, `release`), query the state
+(`state`), and are notified through `feed` when that changes. Everything is in memory only.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Cloud:
             await self.remove_cluster(key)
 
     def feed(self, outdate: Callable[[Query[Any]], None]) -> Callable[[], None]:
-        """A `Feed`: tell this about every host whose state has changed."""
+        """A `Feed`: call this for every host whose state has changed."""
         subscription = object()
         self._outdate[subscription] = outdate
 
@@ -86,27 +86,27 @@ class Cloud:
         return unsubscribe
 
     def watch_releases(self, watcher: Callable[[Host], None]) -> None:
-        """Tell this of every host that is released, at the moment before."""
+        """Call this for every host that is released, just before."""
         self._release_watchers.append(watcher)
 
     def watch_clusters(self, watcher: Callable[[SimCluster], None]) -> None:
-        """Tell this of every cluster that may answer now, or may not any more. Clusters made from now on."""
+        """Call this for every cluster whose API may have started or stopped answering, of those created later."""
         self._cluster_watchers.append(watcher)
 
     def cluster(self, key: Key) -> SimCluster:
-        """The cluster with this key, made known if it is not."""
-        found = self.clusters.get(key)
-        if found is None:
-            found = SimCluster(key, self._endpoint(key), clock=self._clock, randomness=self._randomness)
-            self.clusters[key] = found
-            found.watchers.extend(self._cluster_watchers)
-            self._spawn(key, partial(collect_pods, found))
+        """The cluster with this key, created if it is not known."""
+        cluster = self.clusters.get(key)
+        if cluster is None:
+            cluster = SimCluster(key, self._endpoint(key), clock=self._clock, randomness=self._randomness)
+            self.clusters[key] = cluster
+            cluster.watchers.extend(self._cluster_watchers)
+            self._spawn(key, partial(collect_pods, cluster))
             if self._serve is not None:
-                self._spawn(key, partial(self._serve, found))
-        return found
+                self._spawn(key, partial(self._serve, cluster))
+        return cluster
 
     async def set_down(self, key: Key, down: bool) -> None:
-        """A fault: nobody reaches the API of a cluster, or everybody does again."""
+        """A fault: the API of a cluster cannot be reached, or can be again."""
         if key in self.clusters and self.clusters[key].down != down:
             self.clusters[key].set_down(down)
 
@@ -122,12 +122,12 @@ class Cloud:
         await cluster.stop()
 
     def state(self, uid: str) -> HostState | None:
-        """How far a host is; None for one that is not powered on."""
+        """The state of a host; None for one that is not powered on."""
         host = self.hosts.get(uid)
         return None if host is None else host.state
 
     def power_on(self, plan: HostPlan) -> None:
-        """Start a machine; one that is on stays as it is, also if another object speaks of it now."""
+        """Start a machine; one that is on stays unchanged, also if another object refers to it now."""
         if plan.uid in self.hosts or self._adopt(plan):
             return
         if self._fault_of is not None:
@@ -138,25 +138,25 @@ class Cloud:
             read_secret=self._read_secret,
             clock=self._clock,
             randomness=self._randomness,
-            changed=lambda: self._tell(host.plan.uid),
+            changed=lambda: self._notify(host.plan.uid),
         )
         self.hosts[plan.uid] = host
         host.start()
-        self._tell(plan.uid)
+        self._notify(plan.uid)
 
     def _adopt(self, plan: HostPlan) -> bool:
-        """A real machine does not mind which management cluster has its object; whether there is such a one."""
+        """Attach a running machine to its object in another management cluster; return whether one exists."""
         host = self.named(plan.key) if plan.known else None
         if host is None or host.plan.provider_id != plan.provider_id:
             return False
         del self.hosts[host.plan.uid]
         host.plan = replace(host.plan, uid=plan.uid)
         self.hosts[plan.uid] = host
-        self._tell(plan.uid)
+        self._notify(plan.uid)
         return True
 
     async def release(self, uid: str) -> None:
-        """Power a machine off and wipe it; one that is not on is let be. Cancellation point."""
+        """Power a machine off and wipe it; one that is not on is left unchanged. Cancellation point."""
         host = self.hosts.get(uid)
         if host is None:
             return
@@ -166,14 +166,14 @@ class Cloud:
         self.hosts.pop(uid, None)
         if host.state.node:
             self._silence(host)
-        self._tell(uid)
+        self._notify(uid)
 
     def named(self, key: Key) -> Host | None:
         """The host of a DevMachine."""
         return next((host for host in self.hosts.values() if host.plan.key == key), None)
 
     async def lose(self, uid: str) -> None:
-        """A fault: a machine dies, and stays where it is. One that is dead or not on is let be. Cancellation point."""
+        """A fault: a machine dies, and stays. One that is dead or not on is left unchanged. Cancellation point."""
         host = self.hosts.get(uid)
         if host is None or host.state.dead:
             return
@@ -183,18 +183,18 @@ class Cloud:
             self._silence(host)
 
     async def forget(self, uid: str) -> None:
-        """A host's disk is erased; the last host of a cluster takes that with it. Cancellation point."""
+        """Erase a host's disk; the last host of a cluster ends the cluster. Cancellation point."""
         host = self.hosts.get(uid)
         if host is None:
             return
         await self.release(uid)
-        # Looked at once this host has gone: two that are erased at the same time would each see the other.
+        # Checked after this host was released: two that are erased at the same time would each see the other.
         cluster = host.plan.cluster
         if all(other.plan.cluster != cluster for other in self.hosts.values()):
             await self.remove_cluster(cluster)
 
     async def revive(self, uid: str) -> None:
-        """A machine that was lost runs again, if it had become a node and is still there. Cancellation point."""
+        """A machine that was lost runs again, if it had become a node and still exists. Cancellation point."""
         host = self.hosts.get(uid)
         if host is None or not host.state.dead or not host.state.joined:
             return
@@ -205,17 +205,18 @@ class Cloud:
         return EtcdAccess(self, cluster.key, node)
 
     def _silence(self, host: Host) -> None:
-        """Nothing is heard of a host's node any more; if the machine is a node of that name again by the time that
-        counts, that is another lifetime, and concerns this one no more."""
+        """Report the node of a host as unknown after a while, unless the machine is a node of that name again by then,
+        which is another lifetime."""
 
         def has_successor() -> bool:
             others = (other for other in self.hosts.values() if other is not host)
-            return any(it.plan.cluster == host.plan.cluster and it.state.node == host.state.node for it in others)
+            node = (host.plan.cluster, host.state.node)
+            return any((other.plan.cluster, other.state.node) == node for other in others)
 
         self._spawn(host.plan.cluster, partial(host.silence, has_successor))
 
     def _spawn(self, cluster: Key, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Something that goes on in a cluster as long as that is there."""
+        """Run something in a cluster as long as the cluster exists."""
 
         async def guarded() -> None:
             try:
@@ -230,7 +231,7 @@ class Cloud:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    def _tell(self, uid: str) -> None:
+    def _notify(self, uid: str) -> None:
         for outdate in list(self._outdate.values()):
             outdate(HostQuery(uid))
 

@@ -1,8 +1,8 @@
 """The simulation's process: clusters and machines in memory, and the provider's controllers, beside a running API.
 
 Started by `ironbell up --simulate`. It reaches the API over TLS with the administrator's kubeconfig, as somebody's
-datacentre and its provider would from elsewhere, and clusters are reached over TLS on ports of this machine. What it
-holds is gone when it ends, but for simulated servers: those are found again as they were.
+datacentre and its provider would from elsewhere, and clusters are reached over TLS on ports of this machine. Its
+content is lost when it ends, except simulated servers, which continue unchanged.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _log = structlog.get_logger()
 
 
 class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the APIs are, and where clusters are to be reached."""
+    """Addresses of the APIs, and of the clusters."""
 
     kubeconfig: str
     also: tuple[str, ...] = ()
@@ -64,14 +64,14 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare() -> Callable[[], Awaitable[None]]:
-    """Read the configuration; what is returned simulates until cancelled."""
+    """Read the configuration; return a function that simulates until cancelled."""
     configuration = read_configuration(SimulationConfig)
     faults = read_faults(Path(configuration.faults_file)) if configuration.faults_file else FaultsFile()
     return lambda: simulate(configuration, faults)
 
 
 async def simulate(configuration: SimulationConfig, faults: FaultsFile) -> None:
-    """Until cancelled."""
+    """Run the simulation until cancelled."""
     clock, randomness = SystemClock(), SystemRandomness()
     async with AsyncExitStack() as stack:
         ports = stack.enter_context(closing(Ports(configuration.host)))
@@ -83,7 +83,7 @@ async def simulate(configuration: SimulationConfig, faults: FaultsFile) -> None:
 
         async def read_secret(key: Key) -> Secret:
             for api in apis[:-1]:
-                with suppress(ApiError):  # it is another one's, or that API is gone
+                with suppress(ApiError):  # it is another API's, or that API has ended
                     return await Client(api).get(SECRET, *key)
             return await Client(apis[-1]).get(SECRET, *key)
 

@@ -1,7 +1,7 @@
 """One site on virtual time, in one thread: a management cluster, the controllers under test, and a cloud.
 
-Run it on a `virtualtime.VirtualLoop`. The seed decides everything that is random: names, jitter, how far caches lag,
-what goes wrong. `crash` kills the controllers where they are and starts them anew with empty memory; the management
+Run it on a `virtualtime.VirtualLoop`. The seed decides everything that is random: names, jitter, the lag of caches, the
+faults. `crash` kills the controllers at any point and restarts them with empty memory; the management
 cluster and the cloud live on.
 """
 
@@ -44,33 +44,33 @@ from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import follow, kubeconfigs_from
 
-LOOK_S = 60.0
+CHECK_S = 60.0
 GATHER_S = 0.5
-"""After a change, so that those which come together are looked at together."""
+"""Pause after a change, so that changes which come together are examined together."""
 
 
 class NotReachedError(IronbellError):
-    """What was waited for did not come about in time; the message says what there is instead."""
+    """A state was not reached in time; the message describes the current state."""
 
     reason = "NotReached"
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What controllers under test are made with."""
+    """The environment of controllers under test."""
 
     api: Api
-    """The management cluster's, with its trouble."""
+    """The management cluster's, with injected faults."""
     workloads: Workloads
     links: Links
-    """The way to the clusters that are made, with its trouble."""
+    """The connections to the simulated clusters, with injected faults."""
     cloud: Cloud
     clock: Clock
     randomness: Randomness
     trouble: Trouble
 
     def etcd_connect(self, cluster: ClusterKey, node: str) -> TroubledEtcdAccess:
-        """An `EtcdConnect`, with its trouble."""
+        """An `EtcdConnect`, with injected faults."""
         return TroubledEtcdAccess(self.cloud.etcd_connect(cluster, node), self.trouble)
 
 
@@ -105,7 +105,7 @@ class ReplaySite:
         self._provider: asyncio.Task[None] | None = None
 
     async def restore(self, server: ApiServer) -> None:
-        """Go on with another management cluster, as after a restore: machines have gone on meanwhile. Cancellation
+        """Continue with another management cluster, as after a restore: machines have continued meanwhile. Cancellation
         point."""
         await self.stop()
         self.server = server
@@ -131,7 +131,7 @@ class ReplaySite:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def crash(self) -> None:
-        """Kill the controllers under test, and start them anew. Cancellation point."""
+        """Kill the controllers under test, and restart them. Cancellation point."""
         if self._product is not None:
             self._product.cancel()
             await asyncio.gather(self._product, return_exceptions=True)
@@ -140,8 +140,8 @@ class ReplaySite:
         self._product = asyncio.create_task(self._run(), name="controllers")
 
     async def crash_with_write(self, number: int, *, within_s: float) -> None:
-        """Kill the controllers with a write of those that come, or after a time, and start them anew. Its answer is
-        lost, and nothing else of them happens afterwards. Cancellation point."""
+        """Kill the controllers with one of their next writes, or after a time, and restart them. The write's answer
+        is lost, and they do nothing else afterwards. Cancellation point."""
         self.trouble.kill_after(number)
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -184,10 +184,10 @@ class ReplaySite:
             )
 
     async def until(self, is_it: Callable[[], Awaitable[object]], *, within_s: float, say: Callable[[], str]) -> None:
-        """Until something holds, looked at after changes and every minute. Cancellation point.
+        """Wait until something holds; it is examined after changes and every minute. Cancellation point.
 
         Raises:
-            NotReachedError: it does not, in that time.
+            NotReachedError: it does not hold in time.
         """
         end_s = self.clock.monotonic() + within_s
         while True:
@@ -198,7 +198,7 @@ class ReplaySite:
             if self.clock.monotonic() >= end_s:
                 raise NotReachedError(say())
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(CHECK_S):
                     await self._written.wait()
             await asyncio.sleep(GATHER_S)
 
@@ -236,7 +236,7 @@ async def open_site(
 
     Args:
         seed: of everything random.
-        build: makes the controllers under test, anew after every crash.
+        build: creates the controllers under test, again after every crash.
         kinds: their CustomResourceDefinitions; the provider's are added.
         compile_rule: for validation rules.
         conversions: between the kinds' versions.

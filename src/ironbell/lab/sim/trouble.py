@@ -1,7 +1,7 @@
-"""What goes wrong with an API on purpose: requests that are refused before, or after, they were carried out.
+"""Injects faults into an API: requests that fail before, or after, they were carried out.
 
-The second kind is the mean one: the caller hears of a failure, and the object is there. And the caller may die with a
-chosen write: it is carried out, and whoever made it does nothing any more.
+The second kind is the mean one: the caller gets a failure, and the object exists. And the caller may die with a chosen
+write: it is carried out, and the caller does nothing any more.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ironbell.base.randomness import Randomness
 
 @dataclass
 class Trouble:
-    """How often what goes wrong, as parts of one; changed at any time."""
+    """Rates of the injected faults, from 0 to 1; changed at any time."""
 
     randomness: Randomness
     before: float = 0.0
-    """A request is not carried out."""
+    """Share of requests that are not carried out."""
     after: float = 0.0
-    """A write is carried out, and its answer lost."""
+    """Share of writes that are carried out, and whose answer is lost."""
     conflicts: float = 0.0
-    """A write is refused as if somebody had been faster."""
+    """Share of writes that are rejected as if another client had been faster."""
     watches: float = 0.0
-    """A watch ends after an event."""
+    """Share of events after which a watch ends."""
     slow_s: float = 0.0
-    """How long every request takes."""
+    """Duration of every request."""
     killed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the caller has died with a write."""
     _writes_left: int = 0
@@ -38,11 +38,11 @@ class Trouble:
         return part > 0 and self.randomness.fraction() < part
 
     def calm(self) -> None:
-        """Nothing goes wrong any more."""
+        """Stop injecting faults."""
         self.before = self.after = self.conflicts = self.watches = self.slow_s = 0.0
 
     def kill_after(self, writes: int) -> None:
-        """Let the caller die with this write of those that come; 0 lets it live."""
+        """Have the caller die with this write of its next ones; 0 lets it live."""
         self._writes_left = writes
         self.killed.clear()
 
@@ -64,7 +64,7 @@ class Trouble:
 
 
 class TroubledApi(Api):
-    """An `Api` on which it strikes."""
+    """An `Api` with injected faults."""
 
     def __init__(self, api: Api, trouble: Trouble) -> None:
         self._api = api
@@ -74,23 +74,23 @@ class TroubledApi(Api):
         trouble, is_write = self._trouble, call.verb.is_write
         await trouble.passing()
         if trouble.strikes(trouble.before):
-            raise Unavailable("the request was refused on purpose")
+            raise Unavailable("the request was rejected by the fault simulation")
         if is_write and trouble.strikes(trouble.conflicts):
-            raise Conflict("somebody was faster")
+            raise Conflict("another client was faster")
         answer = await self._api.call(call)
         if is_write:
             await trouble.written()
             if trouble.strikes(trouble.after):
-                raise Unavailable("the answer was lost on purpose")
+                raise Unavailable("the answer was dropped by the fault simulation")
         return answer
 
     async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
         trouble = self._trouble
         await trouble.passing()
         if trouble.strikes(trouble.before):
-            raise Unavailable("the request was refused on purpose")
+            raise Unavailable("the request was rejected by the fault simulation")
         async with aclosing(self._api.watch(call)) as events:
             async for event in events:
                 yield event
                 if trouble.strikes(trouble.watches):
-                    raise Unavailable("the connection was cut off on purpose")
+                    raise Unavailable("the connection was closed by the fault simulation")

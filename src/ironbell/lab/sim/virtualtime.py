@@ -1,6 +1,6 @@
 """An event loop whose time passes only when nothing else is to be done: hours run in seconds, and alike each time.
 
-Everything runs in one thread: what would go to another is done at once, where it is asked for. With a seeded
+Everything runs in one thread: work for another thread is done at once, where it is requested. With a seeded
 `Randomness` and streams in memory the same seed gives the same run again; across processes Python's hashing of text
 must be the same as well (PYTHONHASHSEED).
 
@@ -23,40 +23,40 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class StalledError(IronbellError):
-    """Everybody waits, and nobody for a time."""
+    """Every task waits, and none for a time."""
 
     reason = "Stalled"
 
 
 class LivelockError(IronbellError):
-    """Something goes on and on, and no time passes."""
+    """Events follow each other without end, and no time passes."""
 
     reason = "Livelock"
 
 
 class _Passing(selectors.BaseSelector):
-    """Looks at what is there, and lets time pass instead of waiting."""
+    """Selects ready events, and lets time pass instead of waiting."""
 
     def __init__(self) -> None:
         self._real = selectors.DefaultSelector()
         self.now_s = 0.0
         self._turns = 0
-        """Of the loop since time has passed."""
+        """Turns of the loop since time has passed."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = self._real.select(0)
+        ready = self._real.select(0)
         self._turns += 1
         if self._turns > TURNS:
             self._turns = 0
             raise LivelockError(f"no time passes at {self.now_s:.3f} s, in {TURNS} turns of the loop")
-        if found:
-            return found
+        if ready:
+            return ready
         if timeout is None:
-            raise StalledError("everybody waits, and nobody for a time")
+            raise StalledError("every task waits, and none for a time")
         if timeout > 0:
             self.now_s += timeout
             self._turns = 0
-        return found
+        return ready
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._real.register(fileobj, events, data)
@@ -87,7 +87,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Done here and now, so that what it takes is not counted and nothing runs beside it."""
+        """Run the function here and now, so that its duration is not counted and nothing runs beside it."""
         future = self.create_future()
         try:
             future.set_result(func(*args))

@@ -66,7 +66,7 @@ def test_a_wipe_reports_as_the_agent_does(method: str, complete: bool) -> None:
         ({"IRONBELL_MACHINE_UUID": server(2).uuid}, "UUID"),
         ({"IRONBELL_MACHINE_MAC": server(2).mac}, "MAC"),
         ({"IRONBELL_DISK_SERIAL": server(2).disks[0].serial}, "serial number"),
-        ({"DEST_DISK": "/dev/sdz"}, "no such disk; there are /dev/nvme0n1, /dev/nvme1n1"),
+        ({"DEST_DISK": "/dev/sdz"}, "does not exist; the disks are /dev/nvme0n1, /dev/nvme1n1"),
     ],
 )
 @pytest.mark.parametrize("action", ["wipe", "image2disk"])

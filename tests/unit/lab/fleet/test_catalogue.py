@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironbell.lab.fleet.catalogue import MAKES, MOST, FleetError, fleet
+from ironbell.lab.fleet.catalogue import MODELS, MOST, FleetError, fleet
 from ironbell.lab.fleet.manifests import hardware
 
 
@@ -26,7 +26,7 @@ def test_three_servers_stand_in_three_racks_and_every_make_is_in_every_rack() ->
     for rack in {server.rack for server in servers}:
         found = [server for server in servers if server.rack == rack]
         assert len(found) == 20
-        assert {server.make for server in found} == set(MAKES)
+        assert {server.model for server in found} == set(MODELS)
 
 
 def test_the_instance_id_is_the_agents_id_as_upstreams_provider_needs_it() -> None:

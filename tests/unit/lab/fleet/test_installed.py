@@ -45,7 +45,7 @@ def test_endpoints(run: Kubeadm, endpoint: str) -> None:
 
 
 def test_a_cluster_without_an_address() -> None:
-    with pytest.raises(BootstrapDataError, match="kubeadm init: it is not told where"):
+    with pytest.raises(BootstrapDataError, match="kubeadm init: its configuration does not name"):
         endpoint_of(Kubeadm("init", {}, {}))
 
 

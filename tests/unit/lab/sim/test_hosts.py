@@ -99,11 +99,11 @@ async def test_machines_read_ignition_as_well(site: SimSite) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\xff", "is no text"),
-        (b"#!/bin/sh", "is no #cloud-config"),
-        (b"#cloud-config\na: [", "is no YAML"),
+        (b"\xff", "is not text"),
+        (b"#!/bin/sh", "is not a #cloud-config"),
+        (b"#cloud-config\na: [", "is not YAML"),
         (b"#cloud-config\nruncmd: [reboot]", "runs neither kubeadm init nor kubeadm join"),
-        (b"#cloud-config\nruncmd: [kubeadm init --config /x]", "kubeadm init: /x is not there"),
+        (b"#cloud-config\nruncmd: [kubeadm init --config /x]", "kubeadm init: /x does not exist"),
         (
             b"#cloud-config\nwrite_files: [{path: /x, content: 'a: 1'}]\nruncmd: [kubeadm join --config /x]",
             "/x has no JoinConfiguration",
@@ -198,7 +198,7 @@ async def test_a_host_without_bootstrap_data_says_so(site: SimSite) -> None:
     plan = site.plan("cp0", Role.INIT)
     site.secrets.clear()
     site.cloud.power_on(plan)
-    assert "bootstrap data is gone" in (await site.until("cp0", lambda state: state.error)).error
+    assert "bootstrap data was deleted" in (await site.until("cp0", lambda state: state.error)).error
 
 
 async def test_a_quorum_that_is_lost_takes_the_api_along(site: SimSite) -> None:

@@ -1,4 +1,4 @@
-"""What an API server has before anybody used it: made once in a process, and the beginning of every cluster."""
+"""Initial contents of an API server, created once in a process: the beginning of every simulated cluster."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ironbell.apiserver.store.log import Row
 from ironbell.base.clock import Clock, ManualClock
 from ironbell.base.randomness import SeededRandomness
 
-_made: list[tuple[Row, ...]] = []
+_created: list[tuple[Row, ...]] = []
 
 
 async def blank_contents(clock: Clock) -> tuple[Row, ...]:
     """Default namespaces, accounts and roles. Cancellation point."""
-    if not _made:
+    if not _created:
         still = ManualClock(clock.now())
         async with ApiServer.open(None, clock=still, randomness=SeededRandomness(0)) as server:
             while not server.is_settled:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0)
-            _made.append(server.context.store.contents())
-    return _made[0]
+            _created.append(server.context.store.contents())
+    return _created[0]

@@ -1,4 +1,4 @@
-"""Bootstrap data as a host reads it: cloud-init's (or Ignition's) files and commands, and in them what kubeadm is told.
+"""Bootstrap data as a host reads it: files and commands of cloud-init or Ignition, and kubeadm's configuration.
 
 Only what kubeadm needs is carried out. Jinja expressions over the host's metadata are expanded as cloud-init does.
 
@@ -36,7 +36,7 @@ class BootstrapDataError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a first boot does."""
+    """Files and commands of a first boot."""
 
     files: Mapping[str, bytes]
     commands: tuple[str, ...]
@@ -47,7 +47,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Kubeadm:
-    """One run of kubeadm: what it is told, by kind of document, and the files that it finds."""
+    """One run of kubeadm: its configuration, by kind of document, and the files that it reads."""
 
     verb: str
     """`init` or `join`."""
@@ -58,18 +58,18 @@ class Kubeadm:
     def registration(self) -> Mapping[str, Any]:
         """`nodeRegistration` of the document that has it."""
         kind = "InitConfiguration" if self.verb == "init" else "JoinConfiguration"
-        return self.part(kind, "nodeRegistration")
+        return self.section(kind, "nodeRegistration")
 
     @property
     def is_control_plane(self) -> bool:
         return self.verb == "init" or self.documents.get("JoinConfiguration", {}).get("controlPlane") is not None
 
-    def part(self, kind: str, *path: str) -> Mapping[str, Any]:
-        """A part of a document; empty if it is not there."""
-        found: Any = self.documents.get(kind, {})
+    def section(self, kind: str, *path: str) -> Mapping[str, Any]:
+        """A section of a document; empty if it is missing."""
+        value: Any = self.documents.get(kind, {})
         for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        return found if isinstance(found, dict) else {}
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else {}
 
     def kubelet_args(self) -> dict[str, str]:
         """`kubeletExtraArgs`, a list or (before v1beta4) a map."""
@@ -77,8 +77,8 @@ class Kubeadm:
         return dict(args) if isinstance(args, dict) else {arg["name"]: arg.get("value", "") for arg in args}
 
     def pki(self, name: str) -> bytes:
-        """A file of the certificates' folder; empty if it is not there."""
-        folder = self.part("ClusterConfiguration").get("certificatesDir") or _PKI
+        """A file of the certificates' folder; empty if it is missing."""
+        folder = self.section("ClusterConfiguration").get("certificatesDir") or _PKI
         return self.files.get(f"{folder}/{name}") or self.files.get(f"{_PKI}/{name}") or b""
 
 
@@ -91,27 +91,27 @@ def read_script(data: bytes, data_format: str, metadata: Mapping[str, str]) -> S
         metadata: what the host knows about itself.
 
     Raises:
-        BootstrapDataError: it cannot be read.
+        BootstrapDataError: the data cannot be read.
     """
     return _ignition(data) if data_format == "ignition" else _cloud_config(data, metadata)
 
 
 def read_kubeadm(script: Script) -> Kubeadm:
-    """What the script tells kubeadm.
+    """The run of kubeadm in a script.
 
     Raises:
         BootstrapDataError: it does not run kubeadm, or in a way that cannot work.
     """
-    found = next((match for command in script.commands if (match := _KUBEADM.search(command))), None)
-    if found is None:
+    match = next((match for command in script.commands if (match := _KUBEADM.search(command))), None)
+    if match is None:
         raise BootstrapDataError("the bootstrap data runs neither kubeadm init nor kubeadm join")
-    verb, path = found.groups()
+    verb, path = match.groups()
     if path not in script.files:
-        raise BootstrapDataError(f"kubeadm {verb}: {path} is not there")
+        raise BootstrapDataError(f"kubeadm {verb}: {path} does not exist")
     try:
-        documents = [one for one in goyaml.load_all(script.files[path]) if isinstance(one, dict)]
+        documents = [document for document in goyaml.load_all(script.files[path]) if isinstance(document, dict)]
     except goyaml.YamlError as error:
-        raise BootstrapDataError(f"kubeadm {verb}: {path} is no YAML: {error}") from error
+        raise BootstrapDataError(f"kubeadm {verb}: {path} is not YAML: {error}") from error
     by_kind = {str(document.get("kind")): document for document in documents}
     needed = "InitConfiguration" if verb == "init" else "JoinConfiguration"
     if needed not in by_kind:
@@ -123,15 +123,15 @@ def _cloud_config(data: bytes, metadata: Mapping[str, str]) -> Script:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise BootstrapDataError(f"user data is no text: {error}") from error
+        raise BootstrapDataError(f"user data is not text: {error}") from error
     if text.startswith("## template: jinja"):
         text = _EXPRESSION.sub(lambda match: metadata.get(match[1], match[0]), text)
     if "#cloud-config" not in text[:200]:
-        raise BootstrapDataError("user data is no #cloud-config")
+        raise BootstrapDataError("user data is not a #cloud-config")
     try:
         document = goyaml.load(text)
     except goyaml.YamlError as error:
-        raise BootstrapDataError(f"user data is no YAML: {error}") from error
+        raise BootstrapDataError(f"user data is not YAML: {error}") from error
     files = {str(file["path"]): _content(file) for file in document.get("write_files") or ()}
     commands = [command if isinstance(command, str) else " ".join(command) for command in document.get("runcmd") or ()]
     return Script(files, tuple(commands))
@@ -144,14 +144,14 @@ def _content(file: Mapping[str, Any]) -> bytes:
     try:
         return base64.b64decode(content)
     except binascii.Error as error:
-        raise BootstrapDataError(f"write_files: {file['path']} is no base 64") from error
+        raise BootstrapDataError(f"write_files: {file['path']} is not base 64") from error
 
 
 def _ignition(data: bytes) -> Script:
     try:
         document = msgspec.json.decode(data)
     except msgspec.DecodeError as error:
-        raise BootstrapDataError(f"the Ignition configuration is no JSON: {error}") from error
+        raise BootstrapDataError(f"the Ignition configuration is not JSON: {error}") from error
     files = dict(_ignition_files(document))
     commands = [text for path, text in files.items() if path.endswith(".sh")]
     return Script(files, tuple(text.decode(errors="replace") for text in commands))

@@ -1,7 +1,7 @@
 """One simulated workload cluster: its API in memory, its etcd, and which of its hosts run.
 
 The API answers while at least one host runs an API server and etcd has a quorum, as a real one does. Kubelets and
-kubeadm write through `inside`, which waits for that; clients come through `client`, which is told.
+kubeadm write through `inside`, which waits for that; clients connect through `client`, and get its errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ironbell.lab.sim.cluster.servercertificates import NAMES, server_tls
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a cluster's API is reached."""
+    """Address of a cluster's API."""
 
     host: str
     port: int
@@ -50,30 +50,30 @@ class SimCluster:
         self.endpoint = endpoint
         self.etcd = EtcdCluster(randomness)
         self.authority: KeyPair | None = None
-        """What signs its certificates; None until kubeadm has made the cluster."""
+        """Authority of its certificates; None until kubeadm has created the cluster."""
         self.etcd_authority: KeyPair | None = None
         self._api_server_contexts: dict[str, ssl.SSLContext] = {}
         self.etcd_contexts: dict[str, ssl.SSLContext] = {}
         """TLS of the members that were reached, by their names."""
         self.down = False
-        """A fault: nobody reaches the API."""
+        """A fault: the API cannot be reached."""
         self.slow_s = 0.0
-        """A fault: how long each request takes."""
+        """A fault: duration of each request."""
         self.watchers: list[Callable[[SimCluster], None]] = []
-        """Told whenever the API may answer now, or may not any more."""
+        """Called whenever the API may have started or stopped answering."""
         self._clock = clock
         self._randomness = randomness
         self._server: ApiServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self._started = asyncio.Event()
         self._api_servers: dict[str, datetime] = {}
-        """When kubeadm made the certificates of each, by node."""
+        """Time when kubeadm created the certificates of each, by node."""
         self.certificate_lifetime = CLIENT_LIFETIME
         self._changed = asyncio.Event()
 
     @property
     def exists(self) -> bool:
-        """Whether kubeadm has made the cluster."""
+        """Return whether kubeadm has created the cluster."""
         return self.authority is not None
 
     @property
@@ -98,7 +98,7 @@ class SimCluster:
         await self._started.wait()
 
     async def stop(self) -> None:
-        """End the API; its content is gone. Cancellation point."""
+        """End the API; its content is lost. Cancellation point."""
         if self._serving is not None:
             self._serving.cancel()
             await asyncio.gather(self._serving, return_exceptions=True)
@@ -125,40 +125,40 @@ class SimCluster:
         self.changed()
 
     def stop_api_server(self, node: str) -> None:
-        """A host runs none any more."""
+        """A host does not run its API server any more."""
         self._api_servers.pop(node, None)
         self.changed()
 
     def api_server_tls(self, node: str) -> ssl.SSLContext:
-        """What the API server on a node shows.
+        """TLS settings of the API server on a node.
 
         Raises:
             Unavailable: none runs there.
         """
-        made = self._api_servers.get(node)
-        if made is None or self.authority is None:
+        started = self._api_servers.get(node)
+        if started is None or self.authority is None:
             raise Unavailable(f"nothing listens in pod kube-apiserver-{node}")
         context = self._api_server_contexts.get(node)
         if context is None:
             subject = Subject("kube-apiserver", alternatives=(*NAMES, node), is_server=True, is_client=False)
-            context = server_tls(self.authority, subject, made, ["http/1.1"], lifetime=self.certificate_lifetime)
+            context = server_tls(self.authority, subject, started, ["http/1.1"], lifetime=self.certificate_lifetime)
             self._api_server_contexts[node] = context
         return context
 
     def set_down(self, down: bool) -> None:
-        """A fault: nobody reaches the API, or everybody does again."""
+        """A fault: the API cannot be reached, or can be again."""
         self.down = down
         self.changed()
 
     def changed(self) -> None:
-        """Whether the API answers may have changed: whoever waits for that looks again."""
+        """Wake what waits for the API: whether it answers may have changed."""
         self._changed.set()
         self._changed = asyncio.Event()
         for watcher in self.watchers:
             watcher(self)
 
     def client(self, identity: Identity) -> Api:
-        """The API as somebody outside reaches it."""
+        """The API as a client outside reaches it."""
         return GatedApi(self.server.client(identity), self)
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The etcd of a simulated cluster: who is a member, who runs, who leads; and connections to it.
+"""The etcd of a simulated cluster: its members, which of them run, its leader; and connections to it.
 
 Source: etcd-io/etcd: server/etcdserver (membership changes need a quorum of the old members;
 `mayRemoveMember` of server.go: and, as `--strict-reconfig-check` is on, one of the new).
@@ -34,23 +34,23 @@ class EtcdCluster:
         self.external = False
         """Whether the cluster uses an etcd that is not its own; that one is always well."""
         self.watchers: list[Callable[[Member], None]] = []
-        """Told of every member that is taken out, at the moment before."""
+        """Called for every member that is removed, just before."""
 
     @property
     def has_quorum(self) -> bool:
         if self.external:
             return True
-        running = sum(one.running for one in self._members.values())
+        running = sum(member.running for member in self._members.values())
         return bool(self._members) and running > len(self._members) // 2
 
     @property
     def members(self) -> tuple[Member, ...]:
-        return tuple(one.member for one in self._members.values())
+        return tuple(member.member for member in self._members.values())
 
     @property
     def running(self) -> tuple[str, ...]:
         """Names of the members that run."""
-        return tuple(one.member.name for one in self._members.values() if one.running)
+        return tuple(member.member.name for member in self._members.values() if member.running)
 
     @property
     def leader(self) -> str:
@@ -61,7 +61,7 @@ class EtcdCluster:
         """A member joins, and runs.
 
         Raises:
-            EtcdError: there is no quorum that could take it.
+            EtcdError: without a quorum no member can join.
         """
         if self._members and not self.has_quorum:
             raise EtcdError("etcdserver: no leader")
@@ -80,7 +80,7 @@ class EtcdCluster:
         self._set_running(name, running=True)
 
     def stop(self, name: str) -> None:
-        """A member does not run any more; it stays one."""
+        """Stop a member; it stays a member."""
         self._set_running(name, running=False)
 
     def connect(self, name: str) -> EtcdConnection:
@@ -94,13 +94,13 @@ class EtcdCluster:
         return EtcdConnection(self, name)
 
     def find(self, name: str) -> Member | None:
-        return next((one.member for one in self._members.values() if one.member.name == name), None)
+        return next((member.member for member in self._members.values() if member.member.name == name), None)
 
     def remove(self, number: int) -> None:
-        """Take a member out.
+        """Remove a member.
 
         Raises:
-            EtcdError: it is none, there is no quorum, or too few of those that run would be left.
+            EtcdError: it is not a member, there is no quorum, or too few running members would be left.
         """
         if not self.has_quorum:
             raise EtcdError("etcdserver: no leader")
@@ -114,7 +114,7 @@ class EtcdCluster:
         self._elect()
 
     def lead(self, number: int) -> None:
-        """Let a member lead.
+        """Make a member the leader.
 
         Raises:
             EtcdError: it cannot.
@@ -124,21 +124,21 @@ class EtcdCluster:
         self._leader = number
 
     def status(self, name: str) -> MemberStatus:
-        """What a member says of itself."""
+        """The status that a member reports."""
         member = self.find(name)
         return MemberStatus(member.id if member else 0, self._leader if self.has_quorum else 0, self._version)
 
     def _set_running(self, name: str, *, running: bool) -> None:
-        for number, one in self._members.items():
-            if one.member.name == name:
-                self._members[number] = replace(one, running=running)
+        for number, member in self._members.items():
+            if member.member.name == name:
+                self._members[number] = replace(member, running=running)
         self._elect()
 
     def _elect(self) -> None:
-        """The member that has been there longest leads, unless the one that does can go on."""
+        """Make the oldest running member the leader, unless the current one runs."""
         leader = self._members.get(self._leader)
         if leader is None or not leader.running:
-            self._leader = next((number for number, one in self._members.items() if one.running), 0)
+            self._leader = next((number for number, member in self._members.items() if member.running), 0)
 
 
 class EtcdConnection:

@@ -31,10 +31,10 @@ class _Cluster(ClusterBase):
         try:
             members = await self._connection.members()
         except EtcdError as error:
-            raise _refusal(error) from error
+            raise _rejection(error) from error
         listed = [
-            etcd_pb2.Member(ID=one.id, name=one.name, peerURLs=one.peer_urls, clientURLs=one.client_urls)
-            for one in members
+            etcd_pb2.Member(ID=member.id, name=member.name, peerURLs=member.peer_urls, clientURLs=member.client_urls)
+            for member in members
         ]
         await stream.send_message(etcd_pb2.MemberListResponse(members=listed))
 
@@ -43,7 +43,7 @@ class _Cluster(ClusterBase):
         try:
             await self._connection.remove_member(request.ID)
         except EtcdError as error:
-            raise _refusal(error) from error
+            raise _rejection(error) from error
         await stream.send_message(etcd_pb2.MemberRemoveResponse())
 
 
@@ -58,7 +58,7 @@ class _Maintenance(MaintenanceBase):
         try:
             status = await self._connection.status()
         except EtcdError as error:
-            raise _refusal(error) from error
+            raise _rejection(error) from error
         header = etcd_pb2.ResponseHeader(member_id=status.member_id)
         answer = etcd_pb2.StatusResponse(header=header, version=status.version, leader=status.leader_id)
         await stream.send_message(answer)
@@ -68,8 +68,8 @@ class _Maintenance(MaintenanceBase):
         try:
             alarms = await self._connection.alarms()
         except EtcdError as error:
-            raise _refusal(error) from error
-        listed = [etcd_pb2.AlarmMember(memberID=one.member_id, alarm=one.type.name) for one in alarms]
+            raise _rejection(error) from error
+        listed = [etcd_pb2.AlarmMember(memberID=alarm.member_id, alarm=alarm.type.name) for alarm in alarms]
         await stream.send_message(etcd_pb2.AlarmResponse(alarms=listed))
 
     async def MoveLeader(self, stream: Any) -> None:  # noqa: N802
@@ -77,7 +77,7 @@ class _Maintenance(MaintenanceBase):
         try:
             await self._connection.move_leader(request.targetID)
         except EtcdError as error:
-            raise _refusal(error) from error
+            raise _rejection(error) from error
         await stream.send_message(etcd_pb2.MoveLeaderResponse())
 
 
@@ -96,5 +96,5 @@ async def serve_member(cluster: EtcdCluster, name: str, sock: socket.socket, tls
     return transport
 
 
-def _refusal(error: EtcdError) -> GRPCError:
+def _rejection(error: EtcdError) -> GRPCError:
     return GRPCError(Status.FAILED_PRECONDITION, error.message)

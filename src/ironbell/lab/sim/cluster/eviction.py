@@ -1,6 +1,6 @@
 """Eviction of a simulated cluster's pods, which honours disruption budgets.
 
-A budget is counted when it is asked for: no controller keeps its status.
+A budget is computed at each eviction: no controller maintains its status.
 
 Source: kubernetes/kubernetes: pkg/registry/core/pod/storage/eviction.go, pkg/controller/disruption/disruption.go.
 """
@@ -26,7 +26,7 @@ def eviction(api: Api) -> Action:
 
     async def perform(request: Request, body: bytes) -> bytes:
         pod = msgspec.json.decode(await api.get(PODS, request.namespace, request.name))
-        if not _is_over(pod):
+        if not _is_evictable(pod):
             await _require_budgets(api, request.namespace, pod)
         await api.delete(PODS, request.namespace, request.name)
         return msgspec.json.encode({"apiVersion": "v1", "kind": "Status", "status": "Success", "code": 201})
@@ -39,11 +39,12 @@ async def _require_budgets(api: Api, namespace: str, pod: dict[str, Any]) -> Non
     for body in (await api.list(BUDGETS, namespace)).items:
         budget = msgspec.json.decode(body)
         selector = msgspec.convert(budget["spec"].get("selector") or {}, LabelSelector)
-        covered = [one for one in pods if selector.matches(one["metadata"].get("labels") or {})]
-        if not any(one["metadata"]["uid"] == pod["metadata"]["uid"] for one in covered):
+        covered = [other for other in pods if selector.matches(other["metadata"].get("labels") or {})]
+        if not any(other["metadata"]["uid"] == pod["metadata"]["uid"] for other in covered):
             continue
-        healthy = sum(_is_healthy(one) for one in covered)
-        if _is_healthy(pod) and healthy - 1 < _wanted(budget["spec"], len(covered)):
+        healthy = sum(_is_healthy(other) for other in covered)
+        needed = _least_healthy(budget["spec"], len(covered))
+        if _is_healthy(pod) and healthy - 1 < needed:
             name = budget["metadata"]["name"]
             raise TooManyRequests(
                 "Cannot evict pod as it would violate the pod's disruption budget.",
@@ -51,7 +52,7 @@ async def _require_budgets(api: Api, namespace: str, pod: dict[str, Any]) -> Non
                     "causes": [
                         {
                             "reason": "DisruptionBudget",
-                            "message": f"The disruption budget {name} needs {_wanted(budget['spec'], len(covered))} "
+                            "message": f"The disruption budget {name} needs {needed} "
                             f"healthy pods and has {healthy} currently",
                         }
                     ]
@@ -59,25 +60,25 @@ async def _require_budgets(api: Api, namespace: str, pod: dict[str, Any]) -> Non
             )
 
 
-def _wanted(spec: dict[str, Any], count: int) -> int:
-    """How many pods must stay healthy."""
+def _least_healthy(spec: dict[str, Any], count: int) -> int:
+    """Number of pods that must stay healthy."""
     if "maxUnavailable" in spec:
-        return count - _share(spec["maxUnavailable"], count)
-    return _share(spec.get("minAvailable", 0), count)
+        return count - _resolve(spec["maxUnavailable"], count)
+    return _resolve(spec.get("minAvailable", 0), count)
 
 
-def _share(value: int | str, count: int) -> int:
-    """A number, or a percentage, which is rounded up."""
+def _resolve(value: int | str, count: int) -> int:
+    """Resolve a number or a percentage, which is rounded up."""
     if isinstance(value, int):
         return value
     return -(-int(value.removesuffix("%")) * count // 100)
 
 
-def _is_over(pod: dict[str, Any]) -> bool:
+def _is_evictable(pod: dict[str, Any]) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
 
 
 def _is_healthy(pod: dict[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
     return ready and "deletionTimestamp" not in pod["metadata"]

@@ -18,7 +18,7 @@ class Gate(Protocol):
         ...
 
     async def closed(self) -> None:
-        """Until the API does not answer any more."""
+        """Wait until the API does not answer any more."""
         ...
 
     def require(self) -> None:

@@ -26,7 +26,7 @@ from ironbell.lab.sim.cluster.objects import CONTROL_PLANE, NodeFacts
 from ironbell.lab.sim.timing import Delays, Timing
 
 MONITOR_GRACE_S = 50.0
-"""After how long a silent kubelet's node is called unknown (kube-controller-manager: --node-monitor-grace-period)."""
+"""Time after which a silent kubelet's node is called unknown (kube-controller-manager: --node-monitor-grace-period)."""
 READ_EVERY_S = 2.0
 
 log = structlog.get_logger()
@@ -38,17 +38,17 @@ ReadSecret = Callable[[Key], Awaitable[Secret]]
 
 @dataclass(frozen=True, slots=True)
 class HostFault:
-    """What is wrong with a host."""
+    """Faults of a host."""
 
     never_boots: bool = False
     slow_boot_s: float = 0.0
     kubeadm_fails: str = ""
-    """With what kubeadm ends."""
+    """Message that kubeadm ends with."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """A machine that is to be."""
+    """A machine to start."""
 
     uid: str
     key: Key
@@ -60,11 +60,11 @@ class HostPlan:
     provider_id: str = ""
     address: str = ""
     run: Kubeadm | None = None
-    """What kubeadm is told, where the bootstrap data has been read already."""
+    """The run of kubeadm, where the bootstrap data has been read already."""
     rejoins: bool = False
-    """It is a node already, and the simulation has been started again: nobody asks for its token any more."""
+    """Whether it is a node already, and the simulation was restarted: its token is not checked any more."""
     known: bool = False
-    """Whether it was told of before: by this API, or by the one that the cluster was managed from until now."""
+    """Whether it was known before: to this API, or to the one that managed the cluster until now."""
     vm: Timing = _NOW
     """Until its operating system runs."""
     node: Timing = _NOW
@@ -76,22 +76,22 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """How far a host is."""
+    """The state of a host."""
 
     running: bool = False
     """The operating system runs."""
     joined: bool = False
     """kubeadm has ended well."""
     error: str = ""
-    """With what the bootstrap ended."""
+    """Error that the bootstrap ended with."""
     node: str = ""
     """The node's name."""
     dead: bool = False
-    """It stands there and does nothing any more."""
+    """The machine stays, and does nothing any more."""
 
 
 def metadata_of(plan: HostPlan) -> Mapping[str, str]:
-    """What a machine knows of itself: by cloud-init's names, and by those of providers of bare metal."""
+    """Metadata of a machine: by cloud-init's names, and by those of providers of bare metal."""
     name = plan.key[1]
     return {
         **dict.fromkeys(("local_hostname", "hostname", "name"), name),
@@ -129,7 +129,7 @@ class Host:
         self._task = asyncio.create_task(self._run(), name=f"host {self.plan.key[1]}")
 
     async def settled(self) -> HostState:
-        """How kubeadm has ended, once it has. Cancellation point."""
+        """The state in which kubeadm ended, once it has. Cancellation point."""
         await self._settled.wait()
         return self.state
 
@@ -180,12 +180,12 @@ class Host:
         return read_kubeadm(script)
 
     async def _bootstrap_secret(self) -> Secret:
-        """The bootstrap data: a host asks until it gets it."""
+        """Read the bootstrap data, retrying until it is available."""
         while True:
             try:
                 return await self._read_secret(self.plan.secret)
             except NotFound as error:
-                raise KubeadmError(f"the bootstrap data is gone: {error.message}") from error
+                raise KubeadmError(f"the bootstrap data was deleted: {error.message}") from error
             except ApiError as error:
                 log.debug("bootstrap data not read", host=self.plan.key[1], cause=error.message)
             await asyncio.sleep(READ_EVERY_S)
@@ -195,7 +195,7 @@ class Host:
         taints: Any = registration.get("taints")
         if taints is None:
             taints = [{"key": CONTROL_PLANE, "effect": "NoSchedule"}] if run.is_control_plane else []
-        labels = dict(one.partition("=")[::2] for one in args.get("node-labels", "").split(",") if one)
+        labels = dict(label.partition("=")[::2] for label in args.get("node-labels", "").split(",") if label)
         return NodeFacts(
             name=str(registration.get("name") or self.plan.key[1]),
             provider_id=args.get("provider-id", self.plan.provider_id),
@@ -214,11 +214,11 @@ class Host:
         self._changed()
 
     def die(self) -> None:
-        """It does nothing any more, and nobody can tell from outside."""
+        """Stop doing anything, which cannot be observed from outside."""
         self._set(dead=True)
 
     async def revive(self) -> None:
-        """It lost its power only, and runs again as it was: with its disk. Cancellation point."""
+        """Run again with the same disk after a loss of power. Cancellation point."""
         self._silences += 1
         self._set(dead=False)
         self.cluster.etcd.start(self.state.node)
@@ -227,16 +227,15 @@ class Host:
         await self.report("True")
 
     async def silence(self, has_successor: Callable[[], bool]) -> None:
-        """The kubelet is not heard any more: after a while its node is called unknown, unless a later lifetime of the
-        machine has become the node of that name since. Cancellation point."""
+        """The kubelet falls silent: after a while its node is called unknown, unless a later lifetime of the machine
+        has become the node of that name since. Cancellation point."""
         self._silences += 1
-        this = self._silences
+        silence = self._silences
         await asyncio.sleep(MONITOR_GRACE_S)
-        await self.report("Unknown", lambda: this == self._silences and not has_successor())
+        await self.report("Unknown", lambda: silence == self._silences and not has_successor())
 
     async def report(self, ready: str, still: Callable[[], bool] = lambda: True) -> None:
-        """The node's conditions become these, if it is there and it is still so once its API answers. Cancellation
-        point."""
+        """Set the node's conditions, if the node exists and `still` holds once its API answers. Cancellation point."""
         async with self.cluster.inside() as api:
             if not still():
                 return

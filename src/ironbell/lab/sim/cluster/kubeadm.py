@@ -1,9 +1,9 @@
-"""What kubeadm does on a simulated host: `init` makes a cluster, `join` is let in or not.
+"""kubeadm on a simulated host: `init` creates a cluster, `join` is accepted or not.
 
-Checked as the real one does: certificates that are there, the token against the cluster's Secret, its expiry and
+Checked as the real one does: the certificates, the token against the cluster's Secret, its expiry and
 usages, the hash of the cluster's authority.
 
-Failure modes: `KubeadmError`, with the words that kubeadm would have said.
+Failure modes: `KubeadmError`, with the message of the real kubeadm.
 
 Source: kubernetes/kubernetes: cmd/kubeadm/app/cmd/{init,join}.go, cmd/kubeadm/app/discovery/token/token.go,
 cmd/kubeadm/app/phases/certs/certs.go, plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go.
@@ -42,17 +42,17 @@ class KubeadmError(IronbellError):
 
 
 async def init(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: Delays, clock: Clock) -> None:
-    """Make the cluster, with this host as its first. Cancellation point.
+    """Create the cluster, with this host as its first. Cancellation point.
 
     Raises:
-        KubeadmError: it cannot be made.
+        KubeadmError: it cannot be created.
     """
     if cluster.exists:
         raise KubeadmError(f"error execution phase preflight: {cluster.endpoint} answers already as another cluster")
     authority = KeyPair(run.pki("ca.crt"), run.pki("ca.key"))
     _require_certificates(run, authority)
-    cluster.etcd.external = bool(run.part("ClusterConfiguration", "etcd", "external"))
-    if lifetime := run.part("ClusterConfiguration").get("certificateValidityPeriod"):
+    cluster.etcd.external = bool(run.section("ClusterConfiguration", "etcd", "external"))
+    if lifetime := run.section("ClusterConfiguration").get("certificateValidityPeriod"):
         cluster.certificate_lifetime = timedelta(microseconds=parse_duration(str(lifetime)) / 1000)
     cluster.authority = authority
     cluster.etcd_authority = KeyPair(run.pki("etcd/ca.crt"), run.pki("etcd/ca.key")) if run.pki("etcd/ca.key") else None
@@ -65,16 +65,16 @@ async def init(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: D
         now = rfc3339(clock.now())
         await _register(api, facts, now)
         await _static_pods(api, cluster, facts, now)
-        made = objects.cluster_objects(run, facts, server=cluster.endpoint.server, authority=authority.certificate)
-        for where, body in made:
+        documents = objects.cluster_objects(run, facts, server=cluster.endpoint.server, authority=authority.certificate)
+        for where, body in documents:
             await ensure(api, where, body)
 
 
 async def join(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: Delays, clock: Clock) -> None:
-    """Let this host into the cluster; tries for five minutes. Cancellation point.
+    """Let this host join the cluster; tries for five minutes. Cancellation point.
 
     Raises:
-        KubeadmError: it was not let in.
+        KubeadmError: it was not accepted.
     """
     until = clock.now() + JOIN_FOR
     while True:
@@ -103,8 +103,8 @@ async def join(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: D
 
 
 async def rejoin(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: Delays, clock: Clock) -> None:
-    """This host was in the cluster before the simulation was started again: it is there as it was. The first one of the
-    control plane brings the cluster back, with what kubeadm makes in it and nothing else. Cancellation point.
+    """Make this host a node again, unchanged, after the simulation was restarted. The first one of
+    the control plane restores the cluster, with what kubeadm creates in it and nothing else. Cancellation point.
 
     Raises:
         KubeadmError: the cluster at this address is another one.
@@ -114,7 +114,7 @@ async def rejoin(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays:
         _require_certificates(run, authority, of=cluster)
         if not cluster.exists:
             cluster.authority = authority
-            cluster.etcd.external = bool(run.part("ClusterConfiguration", "etcd", "external"))
+            cluster.etcd.external = bool(run.section("ClusterConfiguration", "etcd", "external"))
             if run.pki("etcd/ca.key"):
                 cluster.etcd_authority = KeyPair(run.pki("etcd/ca.crt"), run.pki("etcd/ca.key"))
         if cluster.etcd.find(facts.name) is None:
@@ -128,8 +128,8 @@ async def rejoin(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays:
         if run.is_control_plane:
             await _static_pods(api, cluster, facts, now)
             authority_pem = cluster.authority.certificate if cluster.authority is not None else b""
-            made = objects.cluster_objects(run, facts, server=cluster.endpoint.server, authority=authority_pem)
-            for where, body in made:
+            documents = objects.cluster_objects(run, facts, server=cluster.endpoint.server, authority=authority_pem)
+            for where, body in documents:
                 await ensure(api, where, body)
 
 
@@ -143,12 +143,12 @@ async def ensure(api: Api, where: Collection, body: Fields) -> None:
 
 
 def _require_certificates(run: Kubeadm, authority: KeyPair, *, of: SimCluster | None = None) -> None:
-    wanted = ["ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"]
-    external = run.part("ClusterConfiguration", "etcd", "external")
-    wanted += [] if external or (of is not None and of.etcd.external) else ["etcd/ca.crt", "etcd/ca.key"]
-    missing = [name for name in wanted if not run.pki(name)]
+    names = ["ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"]
+    external = run.section("ClusterConfiguration", "etcd", "external")
+    names += [] if external or (of is not None and of.etcd.external) else ["etcd/ca.crt", "etcd/ca.key"]
+    missing = [name for name in names if not run.pki(name)]
     if missing:
-        raise KubeadmError(f"error execution phase certs: failure loading {missing[0]}: the file is not there")
+        raise KubeadmError(f"error execution phase certs: failure loading {missing[0]}: the file does not exist")
     try:
         usable(authority)
     except PkiError as error:
@@ -162,13 +162,13 @@ def _require_certificates(run: Kubeadm, authority: KeyPair, *, of: SimCluster | 
 
 
 async def _discover(cluster: SimCluster, run: Kubeadm, clock: Clock) -> None:
-    """Find the cluster and prove ourselves.
+    """Find the cluster and verify its identity and the token.
 
     Raises:
-        KubeadmError: it is not the one, or does not know the token.
+        KubeadmError: it is another cluster, or does not know the token.
         ApiError: it does not answer.
     """
-    token = run.part("JoinConfiguration", "discovery", "bootstrapToken")
+    token = run.section("JoinConfiguration", "discovery", "bootstrapToken")
     if not token:
         raise KubeadmError("discovery: bootstrapToken is not set; discovery by file is not simulated")
     if token.get("apiServerEndpoint") != str(cluster.endpoint):
@@ -181,7 +181,7 @@ async def _discover(cluster: SimCluster, run: Kubeadm, clock: Clock) -> None:
         certificate_hashes(cluster.authority.certificate)
     ):
         raise KubeadmError("discovery: cluster CA found in cluster-info ConfigMap is not among caCertHashes")
-    text = run.part("JoinConfiguration", "discovery").get("tlsBootstrapToken") or token.get("token") or ""
+    text = run.section("JoinConfiguration", "discovery").get("tlsBootstrapToken") or token.get("token") or ""
     await _require_token(cluster, str(text), clock)
 
 

@@ -1,4 +1,4 @@
-"""The objects that kubeadm makes in a new cluster, and that a kubelet makes for its node.
+"""The objects that kubeadm creates in a new cluster, and that a kubelet creates for its node.
 
 Source: kubernetes/kubernetes: cmd/kubeadm/app/phases (uploadconfig, kubelet, bootstraptoken, addons, markcontrolplane,
 controlplane), pkg/kubelet/kubelet_node_status.go.
@@ -41,7 +41,7 @@ Placed = tuple[Collection, Fields]
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a kubelet knows of its host."""
+    """A kubelet's knowledge of its host."""
 
     name: str
     provider_id: str
@@ -107,13 +107,13 @@ _REASONS: Final = {
 
 
 def node_conditions(now: str, *, ready: str) -> list[Fields]:
-    """A node's conditions: as its kubelet says them, or (`Unknown`) as the cluster does when it is silent."""
+    """A node's conditions: as its kubelet reports them, or (`Unknown`) as the cluster sets them when it is silent."""
     times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
     if ready == "Unknown":
-        said = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
-        return [{"type": one, **said, **times} for one in (*_REASONS, "Ready")]
+        silent = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+        return [{"type": kind, **silent, **times} for kind in (*_REASONS, "Ready")]
     pressures = [
-        {"type": one, "status": "False", "reason": reason, "message": "", **times} for one, reason in _REASONS.items()
+        {"type": kind, "status": "False", "reason": reason, "message": "", **times} for kind, reason in _REASONS.items()
     ]
     reason = "KubeletReady" if ready == "True" else "KubeletNotReady"
     return [*pressures, {"type": "Ready", "status": ready, "reason": reason, "message": "", **times}]
@@ -151,7 +151,7 @@ def static_pod(component: str, facts: NodeFacts, now: str) -> Fields:
             "phase": "Running",
             "podIP": facts.address,
             "startTime": now,
-            "conditions": [{"type": one, "status": "True", "lastTransitionTime": now} for one in conditions],
+            "conditions": [{"type": kind, "status": "True", "lastTransitionTime": now} for kind in conditions],
             "containerStatuses": [
                 {
                     "name": component,
@@ -168,7 +168,7 @@ def static_pod(component: str, facts: NodeFacts, now: str) -> Fields:
 
 
 def cluster_objects(run: Kubeadm, facts: NodeFacts, *, server: str, authority: bytes) -> Iterator[Placed]:
-    """What `kubeadm init` makes after the control plane is up, add-ons included."""
+    """The objects that `kubeadm init` creates after the control plane is up, add-ons included."""
     configuration = run.documents.get("ClusterConfiguration", {})
     version = str(configuration.get("kubernetesVersion") or facts.version)
     yield _config_map("kubeadm-config", {"ClusterConfiguration": goyaml.dump(dict(configuration))})
@@ -235,7 +235,7 @@ def _roles() -> Iterator[Placed]:
 
 
 def _kube_proxy(run: Kubeadm, version: str) -> Iterator[Placed]:
-    repository = run.part("ClusterConfiguration").get("imageRepository") or _REGISTRY
+    repository = run.section("ClusterConfiguration").get("imageRepository") or _REGISTRY
     labels = {"k8s-app": "kube-proxy"}
     meta = {"name": "kube-proxy", "namespace": _SYSTEM}
     container = {"name": "kube-proxy", "image": f"{repository}/kube-proxy:{version.replace('+', '_')}"}
@@ -260,13 +260,13 @@ def _kube_proxy(run: Kubeadm, version: str) -> Iterator[Placed]:
 
 
 def _coredns(run: Kubeadm) -> Iterator[Placed]:
-    dns = run.part("ClusterConfiguration", "dns")
-    general = run.part("ClusterConfiguration").get("imageRepository")
+    dns = run.section("ClusterConfiguration", "dns")
+    general = run.section("ClusterConfiguration").get("imageRepository")
     repository = dns.get("imageRepository") or general or _REGISTRY
     image = "coredns/coredns" if repository == _REGISTRY else "coredns"
     labels = {"k8s-app": "kube-dns"}
     meta = {"name": "coredns", "namespace": _SYSTEM}
-    domain = run.part("ClusterConfiguration", "networking").get("dnsDomain") or "cluster.local"
+    domain = run.section("ClusterConfiguration", "networking").get("dnsDomain") or "cluster.local"
     corefile = f".:53 {{\n    errors\n    health\n    ready\n    kubernetes {domain} in-addr.arpa ip6.arpa\n}}\n"
     yield SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
     yield _config_map("coredns", {"Corefile": corefile})

@@ -1,4 +1,4 @@
-"""Pods of nodes that are gone go, too, and so do their volumes' attachments.
+"""Deletes the pods of deleted nodes, and their volumes' attachments.
 
 Source: kubernetes/kubernetes: pkg/controller/podgc/gc_controller.go, pkg/controller/volume/attachdetach.
 """

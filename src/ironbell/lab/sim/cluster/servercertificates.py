@@ -45,7 +45,7 @@ def server_tls(
 
 
 def api_server_of(pod: str) -> str:
-    """The node whose API server the pod is; empty if it is something else. It listens wherever kubeadm is told."""
+    """The node whose API server the pod is; empty for another pod."""
     return pod.removeprefix(_POD) if pod.startswith(_POD) else ""
 
 

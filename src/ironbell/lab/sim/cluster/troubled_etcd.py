@@ -1,4 +1,4 @@
-"""What goes wrong with connections to etcd on purpose, as `trouble` has it for APIs."""
+"""Injects faults into connections to etcd, as `trouble` does for APIs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironbell.workload.etcd import Alarm, Etcd, EtcdUnreachableError, Member, Me
 
 
 class TroubledEtcdAccess:
-    """A connection as a context, on which it strikes; satisfies what `EtcdConnect` gives."""
+    """A connection as a context, with injected faults; satisfies `EtcdConnect`."""
 
     def __init__(self, access: EtcdAccess, trouble: Trouble) -> None:
         self._access, self._trouble = access, trouble
@@ -25,7 +25,7 @@ class TroubledEtcdAccess:
 
 
 class TroubledEtcd:
-    """An `Etcd` on which it strikes."""
+    """An `Etcd` with injected faults."""
 
     def __init__(self, etcd: Etcd, trouble: Trouble) -> None:
         self._etcd, self._trouble = etcd, trouble
@@ -55,9 +55,9 @@ class TroubledEtcd:
     async def _before(self) -> None:
         await self._trouble.passing()
         if self._trouble.strikes(self._trouble.before):
-            raise EtcdUnreachableError("the request was refused on purpose")
+            raise EtcdUnreachableError("the request was rejected by the fault simulation")
 
     async def _after(self) -> None:
         await self._trouble.written()
         if self._trouble.strikes(self._trouble.after):
-            raise EtcdUnreachableError("the answer was lost on purpose")
+            raise EtcdUnreachableError("the answer was dropped by the fault simulation")

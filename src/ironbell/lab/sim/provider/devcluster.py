@@ -96,7 +96,7 @@ class DevClusterReconciler:
         needs = [Need(PlaceQuery(ClusterKey.of(cluster)), max_age_s=PUSHED_S)]
         if observed.place is None:
             finalizer = finalizers.add_finalizer(DEV_CLUSTER, obj, FINALIZER)
-            return wait("WaitingForEndpoint", "a place for the API is being looked for", finalizer, needs=needs)
+            return wait("WaitingForEndpoint", "waiting for the endpoint of the API", finalizer, needs=needs)
         if not finalizers.has_finalizer(obj, FINALIZER):
             return do(finalizers.add_finalizer(DEV_CLUSTER, obj, FINALIZER), needs=needs)
         down = obj.metadata.annotations.get(FAULT) == "down"
@@ -109,7 +109,7 @@ class DevClusterReconciler:
 def performers(
     remove: Callable[[Key], Awaitable[None]], set_down: Callable[[Key, bool], Awaitable[None]]
 ) -> Performers:
-    """What carries out the effects."""
+    """The functions that carry out the effects."""
 
     async def perform(arguments: RemoveCluster) -> Sequence[Action]:
         await remove(arguments.cluster)
@@ -161,8 +161,8 @@ def _failure_domains(obj: DevCluster) -> list[FailureDomain]:
     return sorted(chosen.failure_domains, key=lambda domain: domain.name) if chosen is not None else []
 
 
-def _conditions(obj: DevCluster, wanted: Sequence[Condition], now: datetime) -> list[Any]:
+def _conditions(obj: DevCluster, changes: Sequence[Condition], now: datetime) -> list[Any]:
     conditions: list[Condition] = list(obj.status.conditions)
-    for condition in wanted:
+    for condition in changes:
         conditions = set_condition(conditions, condition, now=now)
     return conditions

@@ -64,7 +64,7 @@ class Lose:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A DevMachine, with its Machine and Cluster, and how far its host is."""
+    """A DevMachine, with its Machine and Cluster, and the state of its host."""
 
     obj: DevMachine
     machine: Machine | None
@@ -73,7 +73,7 @@ class Observed:
 
 
 class DevMachineReconciler:
-    """Powers simulated machines on and off, and says how far they are."""
+    """Powers simulated machines on and off, and reports their state."""
 
     name = NAME
     declaration = Declaration(
@@ -122,7 +122,7 @@ class DevMachineReconciler:
         if not finalizers.has_finalizer(obj, FINALIZER):
             return do(finalizers.add_finalizer(DEV_MACHINE, obj, FINALIZER), needs=needs)
         if observed.host is None:
-            return wait("WaitingForHost", "the host is being asked how far it is", needs=needs)
+            return wait("WaitingForHost", "waiting for the state of the host", needs=needs)
         if observed.host.value is None:
             query = HostQuery(obj.metadata.uid)
             effect = Effect(POWER_ON, _plan(obj, machine), outdates=(query,))
@@ -135,7 +135,7 @@ def performers(
     release: Callable[[str], Awaitable[None]],
     lose: Callable[[str], Awaitable[None]],
 ) -> Performers:
-    """What carries out the effects."""
+    """The functions that carry out the effects."""
 
     async def start(plan: HostPlan) -> Sequence[Action]:
         power_on(plan)
@@ -212,7 +212,7 @@ def _fault(obj: DevMachine) -> HostFault:
     return HostFault(
         never_boots=text == "never-boots",
         slow_boot_s=_SLOW_S if text == "slow" else 0.0,
-        kubeadm_fails="kubeadm was told to fail" if text == "bootstrap-fails" else "",
+        kubeadm_fails="the simulation made kubeadm fail" if text == "bootstrap-fails" else "",
     )
 
 
@@ -229,7 +229,7 @@ def _address(obj: DevMachine) -> str:
 def _running(
     observed: Observed, machine: Machine, pause: Condition, needs: Sequence[Need[Any]], now: datetime
 ) -> Decision:
-    """A host that is powered on: what it says goes into the object."""
+    """Report the state of a host that is powered on in its object."""
     obj = observed.obj
     host = (observed.host.value if observed.host is not None else None) or _NOT_POWERED
     dies = obj.metadata.annotations.get(FAULT) == "dies" and not host.dead
@@ -255,18 +255,19 @@ def _stages(host: HostState, control_plane: bool) -> Iterator[Condition]:
         yield _stage(name, host.joined, reason, message)
 
 
-def _stage(name: str, is_there: bool, reason: str = "", message: str = "") -> Condition:
-    if is_there:
+def _stage(name: str, is_provisioned: bool, reason: str = "", message: str = "") -> Condition:
+    if is_provisioned:
         return Condition(type=name, status="True", reason="Provisioned")
     return Condition(type=name, status="False", reason=reason, message=message)
 
 
 def _ready(stages: Sequence[Condition]) -> Condition:
-    """The summary of what has to be."""
-    lacking = [one for one in stages if one.status != "True" and one.type not in ("Paused", BOOTSTRAP_SUCCEEDED)]
+    """The summary of the stages."""
+    ignored = ("Paused", BOOTSTRAP_SUCCEEDED)
+    lacking = [stage for stage in stages if stage.status != "True" and stage.type not in ignored]
     if not lacking:
         return Condition(type="Ready", status="True", reason="Ready")
-    message = "\n".join(f"* {one.type}: {one.message}" for one in lacking)
+    message = "\n".join(f"* {stage.type}: {stage.message}" for stage in lacking)
     return Condition(type="Ready", status="False", reason="NotReady", message=message)
 
 
@@ -288,8 +289,8 @@ def _status(
     return patches.status_change(DEV_MACHINE, obj, obj.status, status)
 
 
-def _conditions(obj: DevMachine, wanted: Sequence[Condition], now: datetime) -> list[Any]:
+def _conditions(obj: DevMachine, changes: Sequence[Condition], now: datetime) -> list[Any]:
     conditions: list[Condition] = list(obj.status.conditions)
-    for condition in wanted:
+    for condition in changes:
         conditions = set_condition(conditions, condition, now=now)
     return conditions

@@ -1,7 +1,7 @@
 """The simulated provider's kinds: DevCluster, DevMachine, DevMachinePool and their templates.
 
 The same names and fields as in Cluster API's test provider, so that manifests written for it apply. A machine with its
-`docker` backend is simulated, too. Served as v1beta1 and v1beta2 with one schema: what differs between those is in
+`docker` backend is simulated, too. Served as v1beta1 and v1beta2 with one schema: they differ only in
 parts that a simulation has no use for.
 
 Source: kubernetes-sigs/cluster-api: test/infrastructure/docker/api/v1beta2 (devcluster_types.go, devmachine_types.go,
@@ -30,20 +30,20 @@ time; when it is powered on `never-boots`, `bootstrap-fails`, or `slow` (ten min
 
 
 class DevCondition(Condition, frozen=True):
-    """One thing that is known."""
+    """One condition."""
 
-    type: Annotated[str, Schema("What it is about.")] = required(str)
+    type: Annotated[str, Schema("Type of the condition.")] = required(str)
     status: Annotated[str, Schema("Whether it is so.", enum=("True", "False", "Unknown"))] = required(str)
 
 
 Conditions = Annotated[
     list[DevCondition],
-    Schema("What is known of it.", list_type="map", list_map_keys=("type",), max_items=32),
+    Schema("Conditions of the object.", list_type="map", list_map_keys=("type",), max_items=32),
 ]
 
 
 class Endpoint(Model, frozen=True):
-    """Where an API is reached."""
+    """Address of an API."""
 
     host: Annotated[str, Schema("Name or address.", max_length=512)] = ""
     port: Annotated[Int32, Schema("Port.", minimum=0, maximum=65535)] = 0
@@ -53,25 +53,25 @@ class FailureDomain(Model, frozen=True):
     """A part of the site that fails as one."""
 
     name: Annotated[str, Schema("Its name.", min_length=1, max_length=256)] = required(str)
-    control_plane: Annotated[bool | None, Schema("Whether control plane machines may be there.")] = None
-    attributes: Annotated[dict[str, str], Schema("What else is known of it.")] = {}
+    control_plane: Annotated[bool | None, Schema("Whether it may have control plane machines.")] = None
+    attributes: Annotated[dict[str, str], Schema("Other attributes.")] = {}
 
 
 class TemplateMeta(Model, frozen=True):
-    """Labels and annotations of what is made of a template."""
+    """Labels and annotations of objects that are created from a template."""
 
     labels: Annotated[dict[str, str], Schema("Labels.")] = {}
     annotations: Annotated[dict[str, str], Schema("Annotations.")] = {}
 
 
 class Docker(Model, frozen=True):
-    """The backend of containers. Here it is simulated as well; its settings are kept and mean nothing."""
+    """The backend of containers. Here it is simulated as well; its settings are kept and have no effect."""
 
     schema_ = Schema(preserve_unknown_fields=True)
 
 
 class DockerCluster(Model, frozen=True):
-    """As `Docker`; only the failure domains are used."""
+    """The backend of containers, of which only the failure domains are used."""
 
     schema_ = Schema(preserve_unknown_fields=True)
 
@@ -85,32 +85,32 @@ class InMemoryCluster(Model, frozen=True):
 
 
 class ClusterBackend(Model, frozen=True):
-    """What the cluster is made of."""
+    """Backend of the cluster."""
 
     docker: Annotated[DockerCluster | None, Schema("Containers: simulated as well.")] = None
     in_memory: Annotated[InMemoryCluster | None, Schema("A simulation in memory.")] = None
 
 
 class DevClusterSpec(Model, frozen=True):
-    """What the cluster is to be."""
+    """Desired state of the cluster."""
 
-    control_plane_endpoint: Annotated[Endpoint, Schema("Where its API is reached; filled in if empty.")] = Endpoint()
-    backend: Annotated[ClusterBackend, Schema("What it is made of.")] = required(ClusterBackend)
+    control_plane_endpoint: Annotated[Endpoint, Schema("Address of its API; filled in if empty.")] = Endpoint()
+    backend: Annotated[ClusterBackend, Schema("Backend of the cluster.")] = required(ClusterBackend)
 
 
 class Initialization(Model, frozen=True):
-    """How far the first provisioning is."""
+    """Progress of the first provisioning."""
 
     provisioned: Annotated[bool | None, Schema("Whether it is complete.")] = None
 
 
 class DevClusterStatus(Model, frozen=True):
-    """What the cluster is."""
+    """Observed state of the cluster."""
 
     schema_ = Schema(preserve_unknown_fields=True)
 
     conditions: Conditions = []
-    initialization: Annotated[Initialization, Schema("How far the first provisioning is.")] = Initialization()
+    initialization: Annotated[Initialization, Schema("Progress of the first provisioning.")] = Initialization()
     ready: Annotated[bool | None, Schema("The same, for the contract v1beta1.")] = None
     failure_domains: Annotated[
         list[FailureDomain], Schema("Failure domains.", list_type="map", list_map_keys=("name",), max_items=100)
@@ -125,16 +125,16 @@ class DevCluster(Resource, frozen=True):
 
 
 class Provisioning(Model, frozen=True):
-    """How long something takes."""
+    """Duration of a stage."""
 
-    startup_duration: Annotated[str, Schema("How long it takes, such as 10s.")] = "0s"
-    startup_jitter: Annotated[str, Schema("How much longer at most, as a part of the duration, such as 0.2.")] = ""
+    startup_duration: Annotated[str, Schema("Duration, such as 10s.")] = "0s"
+    startup_jitter: Annotated[str, Schema("Largest extension, as a part of the duration, such as 0.2.")] = ""
 
 
 class Stage(Model, frozen=True):
-    """How one stage of a machine's start behaves."""
+    """Behaviour of one stage of a machine's start."""
 
-    provisioning: Annotated[Provisioning, Schema("How long it takes.")] = Provisioning()
+    provisioning: Annotated[Provisioning, Schema("Duration of the stage.")] = Provisioning()
 
 
 class InMemoryMachine(Model, frozen=True):
@@ -147,19 +147,19 @@ class InMemoryMachine(Model, frozen=True):
 
 
 class MachineBackend(Model, frozen=True):
-    """What the machine is made of."""
+    """Backend of the machine."""
 
     docker: Annotated[Docker | None, Schema("A container: simulated as well.")] = None
     in_memory: Annotated[InMemoryMachine | None, Schema("A simulation in memory.")] = None
 
 
 class DevMachineSpec(Model, frozen=True):
-    """What the machine is to be."""
+    """Desired state of the machine."""
 
     provider_id: Annotated[str, Schema("The machine as its Node names it.", max_length=512)] = msgspec.field(
         default="", name="providerID"
     )
-    backend: Annotated[MachineBackend, Schema("What it is made of.")] = required(MachineBackend)
+    backend: Annotated[MachineBackend, Schema("Backend of the machine.")] = required(MachineBackend)
 
 
 class Address(Model, frozen=True):
@@ -170,15 +170,15 @@ class Address(Model, frozen=True):
 
 
 class DevMachineStatus(Model, frozen=True):
-    """What the machine is."""
+    """Observed state of the machine."""
 
     schema_ = Schema(preserve_unknown_fields=True)
 
     conditions: Conditions = []
-    initialization: Annotated[Initialization, Schema("How far the first provisioning is.")] = Initialization()
+    initialization: Annotated[Initialization, Schema("Progress of the first provisioning.")] = Initialization()
     ready: Annotated[bool | None, Schema("The same, for the contract v1beta1.")] = None
     addresses: Annotated[list[Address], Schema("Its addresses.")] = []
-    failure_domain: Annotated[str, Schema("The failure domain that it stands in.", max_length=256)] = ""
+    failure_domain: Annotated[str, Schema("Failure domain of the machine.", max_length=256)] = ""
 
 
 class DevMachine(Resource, frozen=True):
@@ -189,16 +189,18 @@ class DevMachine(Resource, frozen=True):
 
 
 class DevClusterTemplateResource(Model, frozen=True):
-    """What a DevCluster is made from."""
+    """Content of a DevCluster that is created from the template."""
 
     metadata: Annotated[TemplateMeta, Schema("Labels and annotations.")] = TemplateMeta()
-    spec: Annotated[DevClusterSpec, Schema("What it is to be.")] = required(DevClusterSpec)
+    spec: Annotated[DevClusterSpec, Schema("Desired state of the cluster.")] = required(DevClusterSpec)
 
 
 class DevClusterTemplateSpec(Model, frozen=True):
     """The template."""
 
-    template: Annotated[DevClusterTemplateResource, Schema("What is made.")] = required(DevClusterTemplateResource)
+    template: Annotated[DevClusterTemplateResource, Schema("Content of new objects.")] = required(
+        DevClusterTemplateResource
+    )
 
 
 class DevClusterTemplate(Resource, frozen=True):
@@ -208,16 +210,18 @@ class DevClusterTemplate(Resource, frozen=True):
 
 
 class DevMachineTemplateResource(Model, frozen=True):
-    """What a DevMachine is made from."""
+    """Content of a DevMachine that is created from the template."""
 
     metadata: Annotated[TemplateMeta, Schema("Labels and annotations.")] = TemplateMeta()
-    spec: Annotated[DevMachineSpec, Schema("What it is to be.")] = required(DevMachineSpec)
+    spec: Annotated[DevMachineSpec, Schema("Desired state of the machine.")] = required(DevMachineSpec)
 
 
 class DevMachineTemplateSpec(Model, frozen=True):
     """The template."""
 
-    template: Annotated[DevMachineTemplateResource, Schema("What is made.")] = required(DevMachineTemplateResource)
+    template: Annotated[DevMachineTemplateResource, Schema("Content of new objects.")] = required(
+        DevMachineTemplateResource
+    )
 
 
 class DevMachineTemplate(Resource, frozen=True):
@@ -227,7 +231,7 @@ class DevMachineTemplate(Resource, frozen=True):
 
 
 class Open(Model, frozen=True):
-    """Content that is kept and not looked at."""
+    """Content that is kept and not interpreted."""
 
     schema_ = Schema(preserve_unknown_fields=True)
 
@@ -344,10 +348,10 @@ KINDS: tuple[Kind[Any], ...] = (
 
 def definitions() -> list[dict[str, Any]]:
     """The CustomResourceDefinitions, each with both versions."""
-    found = []
+    documents = []
     for kind in KINDS:
         document = crd_document(kind)
         (older,) = crd_document(replace(kind, version="v1beta1"))["spec"]["versions"]
         document["spec"]["versions"].insert(0, older | {"storage": False})
-        found.append(document)
-    return found
+        documents.append(document)
+    return documents

@@ -1,4 +1,4 @@
-"""What the simulated provider's controllers ask the cloud."""
+"""Queries of the simulated provider's controllers to the cloud."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironbell.workload.clusterkey import ClusterKey
 
 @dataclass(frozen=True, slots=True)
 class HostQuery(Query[HostState | None]):
-    """How far the host of a DevMachine is; None for one that is not powered on."""
+    """Query for the state of a DevMachine's host; the answer is None for one that is not powered on."""
 
     subject: ClassVar[str] = "the state of the simulated host"
 
@@ -22,16 +22,16 @@ class HostQuery(Query[HostState | None]):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a cluster's API is, or will be."""
+    """Address of a cluster's API, also before it serves."""
 
     endpoint: Endpoint
     down: bool = False
-    """Whether nobody reaches it, by a fault."""
+    """Whether it cannot be reached, by a fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceQuery(Query[Place]):
-    """Where the API of a cluster is."""
+    """Query for the address of a cluster's API."""
 
     subject: ClassVar[str] = "the simulated cluster"
 

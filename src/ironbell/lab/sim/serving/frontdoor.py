@@ -1,7 +1,7 @@
-"""What stands before a simulated cluster's HTTP server: it takes port-forwards out, which that one does not know.
+"""Serves port-forwards of a simulated cluster in front of its HTTP server, which does not know them.
 
 A request for a port of a pod becomes a WebSocket, and its bytes go to and from a socket. Two protocols are understood
-in it: channels of ports that the request names, and a SPDY session in which ports are asked for, as client-go has it.
+in it: channels of ports that the request names, and a SPDY session that requests ports, as client-go has it.
 Everything else goes on to the server, byte by byte.
 
 Source: kubernetes/kubernetes: pkg/kubelet/portforward/websocket.go,
@@ -39,28 +39,28 @@ _CHUNK = 32 * 1024
 
 
 class Forward(Protocol):
-    """How a forward's bytes are in messages; `answers` are to be sent."""
+    """Encoding of a forward's bytes in messages; `answers` are to be sent."""
 
     port: int | None
-    """The port asked for, once it is known."""
+    """The requested port, once it is known."""
     answers: list[bytes]
     is_closed: bool
 
     def take(self, message: bytes) -> Iterator[bytes]:
-        """What the message brings for the port."""
+        """The bytes of the message for the port."""
         ...
 
     def data(self, payload: bytes) -> bytes:
-        """A message with what the port says."""
+        """A message with bytes from the port."""
         ...
 
     def failure(self, text: str) -> bytes:
-        """A message that says why it is over."""
+        """A message with the reason of the end."""
         ...
 
 
 class ChannelForward:
-    """The bytes of one forward, in two channels: the first byte says which."""
+    """The bytes of one forward, in two channels, which the first byte selects."""
 
     is_closed = False
 
@@ -81,10 +81,10 @@ class ChannelForward:
 
 
 class FrontDoor(asyncio.Protocol):
-    """One connection, which is the server's until it asks for a port."""
+    """One connection, which is the server's until it requests a port."""
 
     def __init__(self, inner: Connection, open_port: OpenPort, doors: set[FrontDoor]) -> None:
-        """`doors` holds those that are port-forwards, for whoever closes the server."""
+        """`doors` collects the port-forwards, so that closing the server can end them."""
         self._inner: Connection | None = inner
         self._open_port = open_port
         self._doors = doors
@@ -112,11 +112,11 @@ class FrontDoor(asyncio.Protocol):
         if self._inner is None:
             self._take(data)
             return
-        found = _FORWARD.match(data) if data.startswith(b"GET /api/v1/namespaces/kube-system/pods/") else None
-        if found is None:
+        request = _FORWARD.match(data) if data.startswith(b"GET /api/v1/namespaces/kube-system/pods/") else None
+        if request is None:
             self._inner.data_received(data)
         else:
-            self._switch(data, found[1].decode(), int(found[2] or 0))
+            self._switch(data, request[1].decode(), int(request[2] or 0))
 
     def eof_received(self) -> bool | None:
         return self._inner.eof_received() if self._inner is not None else None
@@ -135,7 +135,7 @@ class FrontDoor(asyncio.Protocol):
             self._transport.abort()
 
     def _switch(self, data: bytes, pod: str, port: int) -> None:
-        """From here on it is a WebSocket."""
+        """Turn the connection into a WebSocket."""
         transport, inner = self._transport, self._inner
         key, offered = _KEY.search(data), _PROTOCOLS.search(data)
         protocol = _CHANNELS if port else _TUNNEL
@@ -169,7 +169,7 @@ class FrontDoor(asyncio.Protocol):
         self._answer(carried)
 
     def _answer(self, carried: Forward) -> None:
-        """Send what is to be answered, and connect to the port as soon as it is known."""
+        """Send the pending answers, and connect to the port as soon as it is known."""
         if self._transport is None:
             return
         for answer in (*self._messages.answers, *map(self._messages.encode, carried.answers)):
@@ -184,13 +184,13 @@ class FrontDoor(asyncio.Protocol):
 
     async def _forward(self, carried: Forward, port: int) -> None:
         """Carry bytes both ways until one side ends."""
-        ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
+        local, remote = socket.socketpair()
+        for end in (local, remote):
             end.setblocking(False)
         try:
-            opening = asyncio.ensure_future(self._open_port(self._pod, port, theirs))
-            outward = asyncio.ensure_future(self._outward(ours, carried))
-            inward = asyncio.ensure_future(self._carry_inward(ours))
+            opening = asyncio.ensure_future(self._open_port(self._pod, port, remote))
+            outward = asyncio.ensure_future(self._outward(local, carried))
+            inward = asyncio.ensure_future(self._carry_inward(local))
             try:
                 await opening
                 await asyncio.wait((outward, inward), return_when=asyncio.FIRST_COMPLETED)
@@ -202,7 +202,7 @@ class FrontDoor(asyncio.Protocol):
             if self._transport is not None:
                 self._transport.write(self._messages.encode(carried.failure(str(error))))
         finally:
-            ours.close()
+            local.close()
             if self._transport is not None:
                 self._transport.close()
 

@@ -1,4 +1,4 @@
-"""Links to simulated clusters by direct call, for replay: nothing goes over a socket, and the kubeconfig counts still.
+"""Links to simulated clusters by direct call, for replay: nothing uses a socket, and the kubeconfig is still checked.
 
 Its server must be the cluster's, the authority in it the one that kubeadm used, and the client's certificate signed by
 that and not past its end.
@@ -28,7 +28,7 @@ from ironbell.workload.link import Tunnel
 
 
 class SimLink:
-    """A `Link` to one simulated cluster; who it is turns out with the first probe."""
+    """A `Link` to one simulated cluster; the first probe authenticates it."""
 
     def __init__(self, cloud: Cloud, key: Key, chosen: Chosen, clock: Clock, wrap: Callable[[Api], Api]) -> None:
         self._cloud, self._key, self._chosen, self._clock, self._wrap = cloud, key, chosen, clock, wrap
@@ -66,7 +66,7 @@ class SimLink:
         return cluster
 
     def _identity(self, cluster: SimCluster) -> Identity:
-        """Who the kubeconfig's user is to the cluster. Only time is looked at again as long as that is the same."""
+        """The identity of the kubeconfig's user in the cluster. While the authority stays, only its time is checked."""
         if cluster.authority is None:
             raise Unavailable(f"{cluster.endpoint} does not answer")
         if self._verified is None or self._verified[0] is not cluster.authority:
@@ -101,7 +101,7 @@ class Links:
 
 def _subject(certificate: x509.Certificate) -> Identity:
     def values(name: x509.ObjectIdentifier) -> tuple[str, ...]:
-        return tuple(str(one.value) for one in certificate.subject.get_attributes_for_oid(name))
+        return tuple(str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(name))
 
     user, *_more = values(x509.NameOID.COMMON_NAME) or ("",)
     return Identity(user, (*values(x509.NameOID.ORGANIZATION_NAME), AUTHENTICATED))

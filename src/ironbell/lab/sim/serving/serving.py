@@ -42,7 +42,7 @@ _log = structlog.get_logger()
 
 
 class NoPortError(IronbellError):
-    """All ports for clusters are taken."""
+    """All ports for clusters are in use."""
 
     reason = "NoPortLeft"
 
@@ -50,8 +50,8 @@ class NoPortError(IronbellError):
 class Ports:
     """Gives each cluster a port, and the same one again.
 
-    Nobody listens on a port before its cluster answers, so that another simulation could take it for free: the port of
-    the same number for UDP is held as long, and says that it is not.
+    Nothing listens on a port before its cluster answers, so that another simulation could consider it free: the port of
+    the same number for UDP is held as long, and shows that it is not.
     """
 
     def __init__(self, host: str) -> None:
@@ -60,7 +60,7 @@ class Ports:
         self._next = FIRST_PORT
 
     def endpoint(self, cluster: Key) -> Endpoint:
-        """Where a cluster's API is.
+        """Address of a cluster's API.
 
         Raises:
             NoPortError: there is no port left.
@@ -71,7 +71,7 @@ class Ports:
         return Endpoint(self._host, held[0])
 
     def close(self) -> None:
-        """Let go of all ports."""
+        """Release all ports."""
         for _port, claim in self._ports.values():
             claim.close()
         self._ports.clear()
@@ -84,7 +84,7 @@ class Ports:
             if claim is not None:
                 self._next = port + 1
                 return port, claim
-        raise NoPortError(f"all ports from {FIRST_PORT} to {LAST_PORT} are taken")
+        raise NoPortError(f"all ports from {FIRST_PORT} to {LAST_PORT} are in use")
 
 
 class Serving:
@@ -170,7 +170,7 @@ async def _open_etcd(cluster: SimCluster, pod: str, port: int, sock: socket.sock
 
 
 def _held(host: str, port: int) -> socket.socket | None:
-    """A socket that keeps others from claiming the port; None if somebody has."""
+    """A socket that keeps others from using the port; None if it is in use."""
     claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         claim.bind((host, port))

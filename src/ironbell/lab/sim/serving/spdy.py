@@ -1,7 +1,7 @@
 """SPDY/3.1 as port-forwards of older making speak it, the server's side: streams are opened by the client, answered,
 and carry bytes. Here it is carried by a WebSocket, as `client-go` prefers it.
 
-A request has two streams: of type `error`, on which we say what went wrong, and of type `data`.
+A request has two streams: of type `error`, on which we report an error, and of type `data`.
 
 Source: the SPDY/3.1 draft, sections 2.2, 2.6; kubernetes/kubernetes: staging/src/k8s.io/streaming/pkg/httpstream/spdy,
 pkg/kubelet/portforward/httpstream.go.
@@ -38,7 +38,7 @@ _MAX_BYTES: Final = 1 << 20
 
 
 class SpdyError(Exception):
-    """The client sends what is no SPDY."""
+    """The client sends data that is not SPDY."""
 
 
 def _counted(text: str) -> bytes:
@@ -46,7 +46,7 @@ def _counted(text: str) -> bytes:
 
 
 DICTIONARY: Final = b"".join(_counted(word.replace("_", " ")) for word in _WORDS.split()) + _REST.encode()
-"""What headers are compressed with."""
+"""Dictionary that headers are compressed with."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class SpdyForward:
     """The bytes of one forward, in a session of its own; `answers` are to be sent."""
 
     port: int | None = None
-    """The port asked for, once it is known."""
+    """The requested port, once it is known."""
     answers: list[bytes] = field(default_factory=list)
     is_closed: bool = False
     _buffer: bytearray = field(default_factory=bytearray)
@@ -63,14 +63,14 @@ class SpdyForward:
     _deflate: zlib._Compress = field(default_factory=lambda: zlib.compressobj(zdict=DICTIONARY))
 
     def take(self, message: bytes) -> Iterator[bytes]:
-        """What the message brings for the port.
+        """The bytes of the message for the port.
 
         Raises:
-            SpdyError: it breaks the protocol.
+            SpdyError: the message violates the protocol.
         """
         self._buffer += message
-        while (found := self._frame()) is not None:
-            head, flags, payload = found
+        while (frame := self._frame()) is not None:
+            head, flags, payload = frame
             if head & 0x80000000:
                 self._control(head, payload)
             elif head == self._streams.get("data"):
@@ -78,11 +78,11 @@ class SpdyForward:
                 self.is_closed = self.is_closed or bool(flags & _FIN)
 
     def data(self, payload: bytes) -> bytes:
-        """A message with what the port says."""
+        """A message with bytes from the port."""
         return _data_frame(self._streams["data"], payload)
 
     def failure(self, text: str) -> bytes:
-        """A message that says why it is over."""
+        """A message with the reason of the end."""
         return _data_frame(self._streams["error"], text.encode(), _FIN)
 
     def _frame(self) -> tuple[int, int, bytes] | None:
@@ -128,7 +128,7 @@ class SpdyForward:
 
 
 def _headers(block: bytes) -> Mapping[str, str]:
-    found, place = {}, 4
+    headers, place = {}, 4
 
     def text() -> str:
         nonlocal place
@@ -140,8 +140,8 @@ def _headers(block: bytes) -> Mapping[str, str]:
         if place >= len(block):
             raise SpdyError("headers end too early")
         name = text()
-        found[name] = text()
-    return found
+        headers[name] = text()
+    return headers
 
 
 def _control_frame(kind: int, payload: bytes) -> bytes:

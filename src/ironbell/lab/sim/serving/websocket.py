@@ -20,7 +20,7 @@ class WebSocketError(Exception):
 
 @dataclass
 class Messages:
-    """Bytes of a client to messages, and to what is to be answered at once."""
+    """Splits bytes of a client into messages, and collects immediate answers."""
 
     answers: list[bytes] = field(default_factory=list)
     is_closed: bool = False
