@@ -29,6 +29,7 @@ pytest_plugins = [
     "support.site.components",
     "support.lanes",
     "support.progress",
+    "support.resume",
     "support.skips",
 ]
 
