@@ -171,7 +171,7 @@ class Story:
         await self._until(is_gone, "the end of the cluster")
 
     async def _until(self, is_it: Callable[[], Awaitable[bool]], what: str) -> None:
-        await self._site.until(is_it, within_s=4 * 3600, say=lambda: f"waited for {what}")
+        await self._site.until(is_it, within_s=4 * 3600, message=lambda: f"waited for {what}")
 
 
 def _is_whole(kcp: KubeadmControlPlane, machines: Sequence[Machine], replicas: int, version: str) -> bool:

@@ -43,7 +43,7 @@ def test_a_shortage_of_servers_is_named_once_on_each_owner() -> None:
             async def one_waits() -> bool:
                 return "no hardware available" in await message(site, CLUSTER)
 
-            await site.until(one_waits, within_s=3600, say=lambda: "the Cluster does not name the shortage")
+            await site.until(one_waits, within_s=3600, message=lambda: "the Cluster does not name the shortage")
             await asyncio.sleep(600.0)
             for kind in (MACHINE_DEPLOYMENT, CLUSTER):
                 text = await message(site, kind)
@@ -76,14 +76,14 @@ def test_a_control_plane_whose_server_is_switched_off_is_named_on_the_cluster() 
                 machines = await site.all(MACHINE)
                 return await is_up() and all(find_condition(m.status.conditions, "PoweredOn") is None for m in machines)
 
-            await site.until(is_up, within_s=3600, say=lambda: "the Cluster does not become available")
+            await site.until(is_up, within_s=3600, message=lambda: "the Cluster does not become available")
             await switch(site, PowerAction.OFF)
-            await site.until(is_named, within_s=400, say=lambda: "the Cluster does not name the server")
-            await site.until(is_lost, within_s=900, say=lambda: "the control plane does not name the server")
+            await site.until(is_named, within_s=400, message=lambda: "the Cluster does not name the server")
+            await site.until(is_lost, within_s=900, message=lambda: "the control plane does not name the server")
             text = await message(site, CLUSTER)
             assert text.count("server sim-0001 is powered off") == 1, text
             await switch(site, PowerAction.ON)
-            await site.until(is_back, within_s=1800, say=lambda: "the cause stays")
+            await site.until(is_back, within_s=1800, message=lambda: "the cause stays")
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
@@ -104,14 +104,14 @@ def test_a_held_server_is_named_on_a_cluster_that_is_being_deleted() -> None:
             async def is_gone() -> bool:
                 return not await site.all(CLUSTER)
 
-            await site.until(is_up, within_s=3600, say=lambda: "the Cluster does not become available")
+            await site.until(is_up, within_s=3600, message=lambda: "the Cluster does not become available")
             for name in ("sim-0001", "sim-0002"):
                 await hold(site, name, "kept for the test")
             await site.client.api.delete(CLUSTER.collection, NAMESPACE, "one")
-            await site.until(is_named, within_s=600, say=lambda: "the Cluster does not name the hold")
+            await site.until(is_named, within_s=600, message=lambda: "the Cluster does not name the hold")
             for name in ("sim-0001", "sim-0002"):
                 await hold(site, name, None)
-            await site.until(is_gone, within_s=3600, say=lambda: "the Cluster stays")
+            await site.until(is_gone, within_s=3600, message=lambda: "the Cluster stays")
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())

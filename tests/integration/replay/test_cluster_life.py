@@ -48,7 +48,7 @@ def running(opened: ReplaySite, count: int, version: str = "v1.34.0") -> Callabl
 
 
 async def reached(opened: ReplaySite, is_it: Callable[[], Awaitable[bool]], what: str, within_s: float = 1800) -> None:
-    await opened.until(is_it, within_s=within_s, say=lambda: f"not {what}")
+    await opened.until(is_it, within_s=within_s, message=lambda: f"not {what}")
 
 
 def test_a_cluster_is_made_scaled_upgraded_and_leaves_only_templates() -> None:

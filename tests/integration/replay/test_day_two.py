@@ -54,7 +54,7 @@ async def until_rolled_out(world: RackSite, version: str, count: int) -> None:
             one.spec.version == version and one.status.phase == "Running" for one in machines
         )
 
-    await world.site.until(look, within_s=4 * 3600, say=lambda: f"not all of {count} Machines run {version}")
+    await world.site.until(look, within_s=4 * 3600, message=lambda: f"not all of {count} Machines run {version}")
 
 
 def test_a_full_rack_is_upgraded_with_no_spare_server() -> None:
@@ -95,7 +95,7 @@ def test_a_label_reaches_machines_and_nodes_in_place() -> None:
                 nodes = (await inside.api.list(NODES, "")).items
                 return any(b'"node.cluster.x-k8s.io/pool":"fast"' in node for node in nodes)
 
-            await world.site.until(look, within_s=300, say=lambda: "no Node has the label")
+            await world.site.until(look, within_s=300, message=lambda: "no Node has the label")
             assert sorted(one.metadata.uid for one in await world.machines()) == before
             worker = await a_machine(world)
             obj = await world.site.client.get(TINKERBELL_MACHINE, NAMESPACE, worker)
@@ -134,7 +134,7 @@ def test_servers_of_a_rack_are_installed_in_waves() -> None:
                 machines = await world.machines()
                 return len(machines) == 10 and all(one.status.phase == "Running" for one in machines)
 
-            await world.site.until(running, within_s=3600, say=lambda: "not all run")
+            await world.site.until(running, within_s=3600, message=lambda: "not all run")
             assert most == {"r1": 2, "r2": 2}
             assert any(
                 one.startswith("Waiting for the rack: 2 servers of rack r1 are being powered on") for one in told
@@ -180,7 +180,7 @@ def test_a_machine_that_hangs_is_power_cycled_and_stays() -> None:
                     phases.append(found.status.phase)
                 return server.power_cycles == 1 and found is None and "PowerCycling" in phases
 
-            await world.site.until(look, within_s=3600, say=lambda: f"{server} {phases}")
+            await world.site.until(look, within_s=3600, message=lambda: f"{server} {phases}")
             await world.running(3)
             assert (await world.site.client.get(MACHINE, NAMESPACE, name)).metadata.uid == uid
             assert (server.installs, server.wipes) == (1, 0)
@@ -208,7 +208,7 @@ def test_a_broken_machine_is_replaced_on_a_full_rack_by_the_same_server() -> Non
                 names = [one.metadata.name for one in machines]
                 return name not in names and len(names) == 3 and all(one.status.phase == "Running" for one in machines)
 
-            await world.site.until(replaced, within_s=3 * 3600, say=lambda: f"{server}")
+            await world.site.until(replaced, within_s=3 * 3600, message=lambda: f"{server}")
             assert server.power_cycles >= 2
             assert (server.installs, server.wipes) == (2, 1)
 
@@ -231,7 +231,7 @@ def test_a_broken_server_is_held_where_another_is_asked_for() -> None:
                 names = [one.metadata.name for one in machines]
                 return name not in names and len(names) == 3 and all(one.status.phase == "Running" for one in machines)
 
-            await world.site.until(replaced, within_s=3 * 3600, say=lambda: f"{server}")
+            await world.site.until(replaced, within_s=3 * 3600, message=lambda: f"{server}")
             hardware = await world.site.client.get(HARDWARE, NAMESPACE, server.name)
             assert claim_of(hardware) is None
             assert hardware.metadata.annotations[HELD].startswith("unhealthy as Machine default/")
@@ -260,7 +260,7 @@ def test_a_control_plane_is_power_cycled_machine_by_machine() -> None:
                 done = all(one.power_cycles for one in servers.values())
                 return done and not await world.site.all(TINKERBELL_REMEDIATION)
 
-            await world.site.until(look, within_s=2 * 3600, say=lambda: f"{servers}")
+            await world.site.until(look, within_s=2 * 3600, message=lambda: f"{servers}")
             await world.running(4)
             assert max(off) == 1
             assert [one.power_cycles for one in servers.values()] == [1, 1, 1]

@@ -76,7 +76,7 @@ def test_upgrades_use_the_clusters_own_servers_and_others_wait_for_a_complete_wi
 
             async def one_is_at(version: str) -> None:
                 await site.until(
-                    lambda: runs("one", version), within_s=4 * 3600, say=lambda: f"{version}: {journal.claims}"
+                    lambda: runs("one", version), within_s=4 * 3600, message=lambda: f"{version}: {journal.claims}"
                 )
 
             await site.apply(cluster("one", endpoint_host("one"), spread=False, version="v1.34.2"))
@@ -89,7 +89,7 @@ def test_upgrades_use_the_clusters_own_servers_and_others_wait_for_a_complete_wi
 
             await site.client.api.delete(CLUSTER.collection, NAMESPACE, "one")
             await site.apply(cluster("two", endpoint_host("two"), spread=False))
-            await site.until(lambda: runs("two", "v1.34.2"), within_s=8 * 3600, say=lambda: str(journal.claims))
+            await site.until(lambda: runs("two", "v1.34.2"), within_s=8 * 3600, message=lambda: str(journal.claims))
             others = [claim for claim in journal.claims if claim[1] == "two"]
             assert len(others) == 1
             assert others[0][2], "a complete wipe was proven before another cluster claimed the server"

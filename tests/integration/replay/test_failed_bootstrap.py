@@ -27,14 +27,14 @@ def test_it_is_on_every_object_and_the_machine_is_replaced_at_once() -> None:
         async with fleet_site(3, 3, speed=REAL) as (site, fleet):
             await site.apply(cluster("one", endpoint_host("one"), control_planes=1, workers=1, spread=False))
             await site.apply(health_checks("one"))
-            await site.until(lambda: _has_node(site), within_s=1800, say=lambda: "no control plane")
+            await site.until(lambda: _has_node(site), within_s=1800, message=lambda: "no control plane")
             for server in fleet.servers.values():
                 server.faults = Faults(kubeadm_fails=1.0)
 
             async def failed() -> bool:
                 return any(WHY in why for why in await _failures(site))
 
-            await site.until(failed, within_s=1800, say=lambda: "the failure is not reported")
+            await site.until(failed, within_s=1800, message=lambda: "the failure is not reported")
             began = site.clock.monotonic()
             (machine,) = [one for one in await site.all(TINKERBELL_MACHINE) if _why(one)]
             assert not machine.status.ready
@@ -62,7 +62,7 @@ def test_it_is_on_every_object_and_the_machine_is_replaced_at_once() -> None:
             async def whole() -> bool:
                 return [one.status.phase for one in await site.all(MACHINE)] == ["Running"] * 2
 
-            await site.until(whole, within_s=3600, say=lambda: "the replacement did not join")
+            await site.until(whole, within_s=3600, message=lambda: "the replacement did not join")
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())

@@ -52,9 +52,9 @@ def test_a_server_that_is_not_wiped_is_seen() -> None:
             async def gone() -> bool:
                 return not await site.all(CLUSTER)
 
-            await site.until(runs, within_s=1800, say=lambda: "no machine")
+            await site.until(runs, within_s=1800, message=lambda: "no machine")
             await site.client.delete(CLUSTER, NAMESPACE, "one")
-            await site.until(gone, within_s=1800, say=lambda: "the cluster stays")
+            await site.until(gone, within_s=1800, message=lambda: "the cluster stays")
             with pytest.raises(ChurnError, match=r"sim-0001 is given back by .*, and not wiped"):
                 watch.check()
 

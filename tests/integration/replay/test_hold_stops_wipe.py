@@ -44,18 +44,18 @@ def test_a_wipe_that_has_not_begun_does_not_begin_while_the_server_is_held(at: s
             async def is_free() -> bool:
                 return claim_of(await site.client.get(HARDWARE, NAMESPACE, NAME)) is None
 
-            await site.until(runs, within_s=HOUR_S, say=lambda: "no machine")
+            await site.until(runs, within_s=HOUR_S, message=lambda: "no machine")
             disks = dict(server.state.disks)
             assert disks
             await site.client.delete(CLUSTER, NAMESPACE, "one")
-            await site.until(is_at, within_s=600, say=lambda: f"no wipe that is {at}")
+            await site.until(is_at, within_s=600, message=lambda: f"no wipe that is {at}")
             await annotate(site, HELD, "it was deleted by mistake")
             await asyncio.sleep(3 * HOUR_S)
             assert server.state.disks == disks, "nobody wipes a server that is held"
             assert WIPED not in (await site.client.get(HARDWARE, NAMESPACE, NAME)).metadata.annotations
             await annotate(site, WIPE, "quick")
             await annotate(site, HELD, None)
-            await site.until(is_free, within_s=HOUR_S, say=lambda: "it is not released")
+            await site.until(is_free, within_s=HOUR_S, message=lambda: "it is not released")
             assert not server.state.disks
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

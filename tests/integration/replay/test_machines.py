@@ -47,7 +47,7 @@ async def until_running(opened: ReplaySite, count: int, *, without: str = "") ->
         names = [machine.metadata.name for machine in machines]
         return len(machines) == count and without not in names and all(m.status.phase == "Running" for m in machines)
 
-    await opened.until(look, within_s=1800, say=lambda: f"{count} Machines do not run")
+    await opened.until(look, within_s=1800, message=lambda: f"{count} Machines do not run")
 
 
 async def worker(opened: ReplaySite) -> Machine:
@@ -124,13 +124,13 @@ def test_a_worker_that_dies_is_replaced_and_one_that_is_not_seen_is_not() -> Non
             assert {told(machine, "NodeHealthy")[1] for machine in unseen} == {"ConnectionDown"}
             assert all(find_condition(one.status.conditions, "OwnerRemediated") is None for one in unseen)
             there.set_down(False)
-            await opened.until(lambda: _healthy(opened, 3), within_s=300, say=lambda: "not healthy again")
+            await opened.until(lambda: _healthy(opened, 3), within_s=300, message=lambda: "not healthy again")
             machine = await worker(opened)
             host = opened.cloud.named((CLUSTER[0], machine.spec.infrastructure_ref.name))
             assert host is not None
             await opened.cloud.lose(host.plan.uid)
             await until_running(opened, 4, without=machine.metadata.name)
-            await opened.until(lambda: _healthy(opened, 3), within_s=60, say=lambda: "not all are healthy")
+            await opened.until(lambda: _healthy(opened, 3), within_s=60, message=lambda: "not all are healthy")
 
     run(main())
 
@@ -157,6 +157,6 @@ def test_a_control_plane_is_replaced_before_its_certificates_end() -> None:
                 (new,) = await opened.all(MACHINE)
                 return (new.status.certificates_expiry_date or "").startswith("2027-02-05")
 
-            await opened.until(known, within_s=60, say=lambda: "it is not known when the new certificates end")
+            await opened.until(known, within_s=60, message=lambda: "it is not known when the new certificates end")
 
     run(main())

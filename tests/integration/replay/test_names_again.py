@@ -66,7 +66,7 @@ def test_what_was_stored_wrongly_is_derived_again() -> None:
             found = await site.client.find(CLUSTER, NAMESPACE, "b")
             return found is not None and bool(found.status.conditions)
 
-        await site.until(exists, within_s=WITHIN_S, say=lambda: "the Cluster is not known to be paused")
+        await site.until(exists, within_s=WITHIN_S, message=lambda: "the Cluster is not known to be paused")
         for kind, type_ in ((KUBEADM_CONTROL_PLANE, "Initialized"), (CLUSTER, "ControlPlaneInitialized")):
             found = await site.client.get(kind, NAMESPACE, "b")
             held = [one for one in found.status.conditions if one.type != type_]
@@ -112,7 +112,7 @@ def test_a_workflow_runs_again_under_its_name() -> None:
         ids = set()
         for text in ("first", "second"):
             await site.apply(_echo(server.server, text))
-            await site.until(lambda: _ended(site), within_s=WITHIN_S, say=lambda: "the Workflow does not end")
+            await site.until(lambda: _ended(site), within_s=WITHIN_S, message=lambda: "the Workflow does not end")
             done = await site.client.get(WORKFLOW, NAMESPACE, "echo")
             assert done.status.state == "SUCCESS"
             assert [action.name for task in done.status.tasks for action in task.actions] == [text]
@@ -140,13 +140,13 @@ def test_a_server_is_added_again_under_its_name() -> None:
         async def on() -> bool:
             return await state() == "on"
 
-        await site.until(off, within_s=WITHIN_S, say=lambda: "the power state is not reported")
+        await site.until(off, within_s=WITHIN_S, message=lambda: "the power state is not reported")
         for kind in (HARDWARE, BMC_MACHINE):
             await site.client.delete(kind, NAMESPACE, server.server.name)
         await asyncio.sleep(10.0)
         await server.on()
         await site.apply([bmc_machine(server.server, NAMESPACE, 443), hardware(server.server, NAMESPACE)])
-        await site.until(on, within_s=60.0, say=lambda: "the power state is that of before")
+        await site.until(on, within_s=60.0, message=lambda: "the power state is that of before")
 
     _run(main, servers=1)
 
@@ -160,7 +160,7 @@ async def _runs(site: ReplaySite, count: int) -> None:
         said = str([f"{one.metadata.name} {one.status.phase}" for one in machines])
         return [one.status.phase for one in machines] == ["Running"] * count
 
-    await site.until(runs, within_s=WITHIN_S, say=lambda: f"it does not run: {said}")
+    await site.until(runs, within_s=WITHIN_S, message=lambda: f"it does not run: {said}")
 
 
 def _echo(server: Server, name: str) -> list[dict[str, Any]]:
@@ -192,11 +192,11 @@ async def _have_gone(site: ReplaySite, *kinds: AnyKind) -> None:
         found = [await site.client.find(kind, NAMESPACE, "by-hand") for kind in kinds]
         return found == [None] * len(kinds)
 
-    await site.until(have_gone, within_s=WITHIN_S, say=lambda: "the Machine stays")
+    await site.until(have_gone, within_s=WITHIN_S, message=lambda: "the Machine stays")
 
 
 async def _is_gone(site: ReplaySite) -> None:
     async def gone() -> bool:
         return not await site.all(CLUSTER)
 
-    await site.until(gone, within_s=WITHIN_S, say=lambda: "the cluster stays")
+    await site.until(gone, within_s=WITHIN_S, message=lambda: "the cluster stays")

@@ -41,7 +41,9 @@ def test_its_machines_are_ready_as_soon_as_their_nodes_are_there() -> None:
                 documents = cluster(name, endpoint_host(name), control_planes=1, workers=1, spread=False, told=told)
                 await site.apply(without_report(documents))
             await site.until(
-                lambda: _all_ready(site), within_s=3600, say=lambda: "a machine is not ready although its Node is there"
+                lambda: _all_ready(site),
+                within_s=3600,
+                message=lambda: "a machine is not ready although its Node is there",
             )
             assert all(INSTALLED_SYSTEM_UP not in one.metadata.annotations for one in await site.all(HARDWARE))
             joined = {

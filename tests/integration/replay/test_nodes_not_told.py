@@ -21,7 +21,7 @@ def test_their_nodes_get_their_provider_ids_nevertheless() -> None:
             async def all_run() -> bool:
                 return [one.status.phase for one in await site.all(MACHINE)] == ["Running"] * 3
 
-            await site.until(all_run, within_s=3600, say=lambda: "a Machine has not found its Node")
+            await site.until(all_run, within_s=3600, message=lambda: "a Machine has not found its Node")
             has = {one.metadata.name: one.spec.provider_id for one in await site.all(TINKERBELL_MACHINE)}
             for machine in await site.all(MACHINE):
                 assert has[machine.metadata.name].endswith(f"/{machine.status.node_ref.name}"), "each its own server's"

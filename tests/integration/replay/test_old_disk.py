@@ -28,9 +28,9 @@ async def _installed_once_without_end(site: ReplaySite, fleet: FleetSite) -> Non
     async def is_at_it_again() -> bool:
         return server.state.boots > 1 and server.state.runs is Runs.IN_MEMORY_OS
 
-    await site.until(is_written, within_s=1800, say=lambda: "no image")
+    await site.until(is_written, within_s=1800, message=lambda: "no image")
     server.faults = Faults(agent_vanishes=1.0)
-    await site.until(is_at_it_again, within_s=7200, say=lambda: f"no second attempt: {server.state}")
+    await site.until(is_at_it_again, within_s=7200, message=lambda: f"no second attempt: {server.state}")
     await asyncio.sleep(30.0)
     await server.off()
     server.mains_return()
@@ -50,12 +50,12 @@ def test_a_disk_of_an_earlier_attempt_learns_no_user_data() -> None:
             async def runs() -> bool:
                 return [one.status.phase for one in await site.all(MACHINE)] == ["Running"]
 
-            await site.until(boots_its_disk, within_s=600, say=lambda: f"it boots something else: {server.state}")
+            await site.until(boots_its_disk, within_s=600, message=lambda: f"it boots something else: {server.state}")
             # Not longer: an agent that is silent for 300 s fails its Workflow, and the next attempt begins.
             await asyncio.sleep(120.0)
             assert server.state.node is None
             fleet.calm()
-            await site.until(runs, within_s=4 * 3600, say=lambda: f"no machine: {server.state}")
+            await site.until(runs, within_s=4 * 3600, message=lambda: f"no machine: {server.state}")
             assert server.state.node is not None
             assert server.state.node.joined
             watch.check()

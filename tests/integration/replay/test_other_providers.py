@@ -63,7 +63,7 @@ async def running(opened: ReplaySite, count: int, version: str = "v1.34.0") -> N
         return len(good) == len(machines) == count and told(await the_cluster(opened)).get("Available") == "True"
 
     try:
-        await opened.until(look, within_s=WITHIN_S, say=lambda: "not running")
+        await opened.until(look, within_s=WITHIN_S, message=lambda: "not running")
     except Exception as error:
         found = [(one.metadata.name, one.status.phase, one.spec.version) for one in await opened.all(MACHINE)]
         cluster = await the_cluster(opened)
@@ -78,7 +78,7 @@ async def gone(opened: ReplaySite, family: Family) -> None:
     async def look() -> bool:
         return await opened.client.find(CLUSTER, NAMESPACE, "alien") is None
 
-    await opened.until(look, within_s=WITHIN_S, say=lambda: "not gone")
+    await opened.until(look, within_s=WITHIN_S, message=lambda: "not gone")
     await asyncio.sleep(5)
     kinds: list[Kind[Any]] = [
         MACHINE,
@@ -111,7 +111,7 @@ def test_a_cluster_is_made_scaled_upgraded_and_deleted(family: Family) -> None:
                 said = (counts.desired_replicas, counts.ready_replicas, counts.available_replicas) if counts else ()
                 return said == (3, 3, 3)
 
-            await opened.until(counted, within_s=60, say=lambda: "the control plane's numbers are not told")
+            await opened.until(counted, within_s=60, message=lambda: "the control plane's numbers are not told")
             newer = documents(family, replicas=3, workers=1, infrastructure=zones, domain="b", version="v1.35.0")
             await opened.apply(newer)
             await running(opened, 4, "v1.35.0")
@@ -140,7 +140,7 @@ def test_a_control_plane_without_machines_and_replicas(
             async def has_endpoint() -> bool:
                 return (await the_cluster(opened)).status.phase == "Provisioned"
 
-            await opened.until(has_endpoint, within_s=600, say=lambda: "no endpoint")
+            await opened.until(has_endpoint, within_s=600, message=lambda: "no endpoint")
             cluster = await the_cluster(opened)
             assert cluster.spec.control_plane_endpoint.port == 6443
             assert cluster.status.control_plane is None
@@ -159,7 +159,7 @@ async def is_told(opened: ReplaySite, kind: Kind[Unstructured], words: str) -> N
             words in one.get("failureMessage", "") and one.get("failureReason") == "CreateError" for one in found
         )
 
-    await opened.until(look, within_s=WITHIN_S, say=lambda: f"nobody says {words}")
+    await opened.until(look, within_s=WITHIN_S, message=lambda: f"nobody says {words}")
 
 
 @pytest.mark.parametrize(

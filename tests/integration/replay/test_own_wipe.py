@@ -57,13 +57,13 @@ def test_a_template_of_the_users_gives_the_server_back(*, erases: bool) -> None:
             async def is_free() -> bool:
                 return claim_of(await site.client.get(HARDWARE, NAMESPACE, NAME)) is None
 
-            await site.until(runs, within_s=3600, say=lambda: "no machine")
+            await site.until(runs, within_s=3600, message=lambda: "no machine")
             await site.client.api.delete(CLUSTER.collection, NAMESPACE, "one")
-            await site.until(waits_for_it, within_s=600, say=lambda: "it is not being given back")
+            await site.until(waits_for_it, within_s=600, message=lambda: "it is not being given back")
             await asyncio.sleep(60.0)
             assert fleet.servers[NAME].state.disks, "nothing is erased in place of what is asked for"
             await site.apply([template])
-            await site.until(is_free, within_s=4 * 3600, say=lambda: "it is not given back")
+            await site.until(is_free, within_s=4 * 3600, message=lambda: "it is not given back")
             found = await site.client.get(HARDWARE, NAMESPACE, NAME)
             certificate = msgspec.json.decode(found.metadata.annotations[WIPED])
             assert certificate["method"] == "template decommission"

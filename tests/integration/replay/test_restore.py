@@ -66,7 +66,7 @@ class Restorable:
             good = [one for one in machines if one.status.phase == "Running" and one.spec.version == version]
             return len(good) == len(machines) == count
 
-        await self.site.until(look, within_s=1800, say=lambda: f"{count} Machines do not run")
+        await self.site.until(look, within_s=1800, message=lambda: f"{count} Machines do not run")
 
     async def machines(self) -> dict[str, str]:
         return {one.metadata.name: one.metadata.uid for one in await self.site.all(MACHINE)}

@@ -50,19 +50,19 @@ def test_a_server_whose_bmc_does_not_answer_is_left_alone_until_it_answers() -> 
                 found = [find_condition(one.status.conditions, "Ready") for one in await site.all(TINKERBELL_MACHINE)]
                 return "; ".join(one.message for one in found if one is not None)
 
-            await site.until(both_are_silent, within_s=300, say=lambda: "a BMC answers")
+            await site.until(both_are_silent, within_s=300, message=lambda: "a BMC answers")
             fleet.servers["sim-0002"].faults = Faults()
-            await site.until(one_answers, within_s=300, say=lambda: "no BMC answers")
+            await site.until(one_answers, within_s=300, message=lambda: "no BMC answers")
             await site.apply(cluster("one", endpoint_host("one"), spread=False))
-            await site.until(first_has_a_server, within_s=300, say=lambda: "nothing is claimed")
+            await site.until(first_has_a_server, within_s=300, message=lambda: "nothing is claimed")
             assert await _claims(site) == {"sim-0002": "one"}, "the first by name does not answer"
             await site.apply(cluster("two", endpoint_host("two"), spread=False))
-            await site.until(second_waits, within_s=300, say=lambda: "it is not said why")
+            await site.until(second_waits, within_s=300, message=lambda: "it is not said why")
             await asyncio.sleep(600.0)
             assert await _claims(site) == {"sim-0002": "one"}
             fleet.calm()
             # The BMC is asked again within a minute, and nothing else wakes the machine
-            await site.until(both_have_one, within_s=90, say=lambda: "the waiting machine was not woken")
+            await site.until(both_have_one, within_s=90, message=lambda: "the waiting machine was not woken")
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
@@ -77,7 +77,7 @@ def test_an_installation_that_fails_twice_on_one_server_moves_to_another() -> No
             async def runs() -> bool:
                 return [one.status.phase for one in await site.all(MACHINE)] == ["Running"]
 
-            await site.until(runs, within_s=6 * 3600, say=lambda: "no machine runs")
+            await site.until(runs, within_s=6 * 3600, message=lambda: "no machine runs")
             assert await _claims(site) == {"sim-0002": "one"}
             sick = await site.client.get(HARDWARE, NAMESPACE, "sim-0001")
             failed = install_failures(sick)

@@ -46,14 +46,14 @@ def test_it_is_booted_anew_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
             async def is_free() -> bool:
                 return claim_of(await site.client.get(HARDWARE, NAMESPACE, NAME)) is None
 
-            await site.until(runs, within_s=SOON_S, say=lambda: "no machine")
+            await site.until(runs, within_s=SOON_S, message=lambda: "no machine")
             boots, is_away = server.state.boots, True
             await site.client.delete(CLUSTER, NAMESPACE, "one")
-            await site.until(is_booted, within_s=600, say=lambda: "it is not booted for its wipe")
+            await site.until(is_booted, within_s=600, message=lambda: "it is not booted for its wipe")
             await asyncio.sleep(2 * NETBOOT_S)
             assert server.state.runs is Runs.INSTALLED_SYSTEM
             is_away = False
-            await site.until(is_free, within_s=SOON_S, say=lambda: "it is not released")
+            await site.until(is_free, within_s=SOON_S, message=lambda: "it is not released")
             hardware = await site.client.get(HARDWARE, NAMESPACE, NAME)
             assert HELD not in hardware.metadata.annotations
             assert not server.state.disks

@@ -87,11 +87,11 @@ class Churn:
                     watch.check()
                 self._tell(f"calm, after {watch.counts['lives']} lives")
                 fleet.calm()
-                await site.until(self._converged, within_s=CONVERGED_S, say=lambda: f"not as wanted: {self._state}")
+                await site.until(self._converged, within_s=CONVERGED_S, message=lambda: f"not as wanted: {self._state}")
                 watch.check()
                 for name in sorted(self._wanted):
                     await self._delete(name)
-                await site.until(self._empty, within_s=CONVERGED_S, say=lambda: f"not empty: {self._state}")
+                await site.until(self._empty, within_s=CONVERGED_S, message=lambda: f"not empty: {self._state}")
                 watch.check()
             finally:
                 operator.cancel()

@@ -50,7 +50,7 @@ class Disturbances:
         """Something goes wrong. Cancellation point."""
         await asyncio.sleep(self._random.choice((0.1, 1, 5, 30, 120)) * self._random.random())
         kinds: list[Disturbance] = [
-            self.crash, self.crash_with_write, self.crash_with_write, self.trouble, self.down, self.slow,
+            self.crash, self.crash_with_write, self.crash_with_write, self.inject, self.down, self.slow,
             self.slow_site, self.delete_a_worker, self.delete_a_control_plane, self.pause, self.lose_tokens,
             self.blink, self.blink,
         ]  # fmt: skip
@@ -70,20 +70,21 @@ class Disturbances:
             self._tell(f"crash with write {number}")
             await self._site.crash_with_write(number, within_s=60)
 
-    async def trouble(self, _wanted: Wanted) -> None:
-        trouble = self._site.trouble
-        trouble.before, trouble.after, trouble.conflicts = (self._random.choice((0.0, 0.02, 0.2)) for _ in range(3))
-        trouble.watches = self._random.choice((0.0, 0.05))
-        self._tell(f"trouble {trouble.before} {trouble.after} {trouble.conflicts} {trouble.watches}")
+    async def inject(self, _wanted: Wanted) -> None:
+        faults = self._site.injected
+        rates = (self._random.choice((0.0, 0.02, 0.2)) for _ in range(3))
+        faults.rejections, faults.lost_answers, faults.conflicts = rates
+        faults.closed_watches = self._random.choice((0.0, 0.05))
+        self._tell(f"faults {faults.rejections} {faults.lost_answers} {faults.conflicts} {faults.closed_watches}")
         await asyncio.sleep(self._random.random() * 120)
-        trouble.calm()
-        self._tell("no trouble")
+        faults.calm()
+        self._tell("no faults")
 
     async def slow_site(self, _wanted: Wanted) -> None:
-        self._site.trouble.slow_s = self._random.choice((0.1, 1.0, 3.0))
-        self._tell(f"all APIs take {self._site.trouble.slow_s} s")
+        self._site.injected.slow_s = self._random.choice((0.1, 1.0, 3.0))
+        self._tell(f"all APIs take {self._site.injected.slow_s} s")
         await asyncio.sleep(self._random.random() * 120)
-        self._site.trouble.calm()
+        self._site.injected.calm()
 
     async def down(self, wanted: Wanted) -> None:
         cluster = self._cluster(wanted)

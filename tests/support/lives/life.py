@@ -188,7 +188,7 @@ class Life:
             await self._tend()
             return all(self._is_converged(wanted) for wanted in self.wanted)
 
-        await self.site.until(converged, within_s=CONVERGED_S, say=self._missing)
+        await self.site.until(converged, within_s=CONVERGED_S, message=self._missing)
         for wanted in self.wanted:
             self.invariants.calm(wanted.key)
         self._tell("converged")
@@ -261,7 +261,7 @@ class Life:
             self.invariants.check()
             return not await self.site.all(CLUSTER)
 
-        await self.site.until(gone, within_s=CONVERGED_S, say=lambda: "a Cluster does not go")
+        await self.site.until(gone, within_s=CONVERGED_S, message=lambda: "a Cluster does not go")
         await asyncio.sleep(60)
         self.invariants.check()
         left = [f"{kind.kind} {one.metadata.name}" for kind in _MINE for one in await self.site.all(kind)]

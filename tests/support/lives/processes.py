@@ -137,11 +137,13 @@ class LivePlace:
                 return [seen_node(one, name) for one in await _all(Client(api), NODE)]
         return []
 
-    async def until(self, holds: Callable[[], Awaitable[object]], *, within_s: float, say: Callable[[], str]) -> None:
+    async def until(
+        self, holds: Callable[[], Awaitable[object]], *, within_s: float, message: Callable[[], str]
+    ) -> None:
         end_s = time.monotonic() + within_s
         while not await self._holds(holds):
             if time.monotonic() > end_s:
-                raise WalkError(say())
+                raise WalkError(message())
             await asyncio.sleep(_LOOK_S)
 
     async def _holds(self, holds: Callable[[], Awaitable[object]]) -> bool:

@@ -89,8 +89,10 @@ class ReplayPlace:
                 found += [seen_node(one, name) for one in nodes]
         return found
 
-    async def until(self, holds: Callable[[], Awaitable[object]], *, within_s: float, say: Callable[[], str]) -> None:
-        await self.site.until(holds, within_s=within_s, say=say)
+    async def until(
+        self, holds: Callable[[], Awaitable[object]], *, within_s: float, message: Callable[[], str]
+    ) -> None:
+        await self.site.until(holds, within_s=within_s, message=message)
 
     async def finalizers(self, name: str) -> Sequence[str] | None:
         found = await self.site.client.find(CLUSTER, NAMESPACE, name)

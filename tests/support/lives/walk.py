@@ -83,7 +83,7 @@ class Place(Protocol):
     def now_s(self) -> float: ...
     async def look(self) -> Seen: ...
     async def until(
-        self, holds: Callable[[], Awaitable[object]], *, within_s: float, say: Callable[[], str]
+        self, holds: Callable[[], Awaitable[object]], *, within_s: float, message: Callable[[], str]
     ) -> None: ...
     async def finalizers(self, name: str) -> Sequence[str] | None:
         """Those of a Cluster; None if there is none."""
@@ -158,7 +158,7 @@ class Walk:
             left_s = until_s - self.place.now_s()
             if left_s < 0:
                 raise WalkError(f"no {pace.quiet_s:.0f} s are quiet: {before} became {seen}")
-            await self.place.until(judge, within_s=left_s, say=lambda: "\n".join(found))
+            await self.place.until(judge, within_s=left_s, message=lambda: "\n".join(found))
             before = seen
             self.slowest_s = max(self.slowest_s, self.place.now_s() - began_s)
             await asyncio.sleep(pace.quiet_s)
@@ -190,7 +190,7 @@ class Walk:
         async def gone() -> bool:
             return await self.place.finalizers(name) is None
 
-        await self.place.until(gone, within_s=self.place.pace.settled_s, say=lambda: f"{name} is not deleted")
+        await self.place.until(gone, within_s=self.place.pace.settled_s, message=lambda: f"{name} is not deleted")
         asked = Asked(self.dice.choice((1, 1, 1, 3)), self.dice.randint(1, 3), VERSIONS[0])
         if self.place.has_machines_in_memory:
             asked = replace(asked, on_servers=self.dice.random() < 0.75)
@@ -203,7 +203,7 @@ class Walk:
             return bool(await self.place.finalizers(name))
 
         # before the controllers have seen a Cluster nothing keeps it when it is deleted, as with upstream
-        await self.place.until(kept, within_s=_SEEN_S, say=lambda: f"{name} is not seen by the controllers")
+        await self.place.until(kept, within_s=_SEEN_S, message=lambda: f"{name} is not seen by the controllers")
 
     async def _scale(self, name: str) -> None:
         if self.dice.random() < 0.3:

@@ -31,7 +31,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.leader import LeaderElection, LeaseSettings
 from ironbell.kube.manager.manager import Manager
-from ironbell.lab.sim.trouble import Trouble, TroubledApi
+from ironbell.lab.sim.injection import FaultyApi, InjectedFaults
 from ironbell.lab.sim.virtualtime import VirtualClock
 from support.kubeadm.workloads import no_workloads
 from support.servers.captworld import EVERY_VERSION, server
@@ -54,8 +54,8 @@ class Replica:
     site: CaptSite
     number: int
     elected: bool
-    trouble: Trouble
-    lease_trouble: Trouble
+    faults: InjectedFaults
+    lease_faults: InjectedFaults
     controllers: MakeControllers
     kills: int = 0
     _task: asyncio.Task[None] | None = None
@@ -66,26 +66,26 @@ class Replica:
     async def kill(self) -> None:
         """End it where it is; a write that is under way may be carried out, and nobody hears the answer."""
         assert self._task is not None
-        self.trouble.killed.set()
-        self.lease_trouble.before = 1.0  # who is killed hands no Lease back
+        self.faults.killed.set()
+        self.lease_faults.rejections = 1.0  # who is killed hands no Lease back
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        self.lease_trouble.before = 0.0
-        self.trouble.kill_after(0)
+        self.lease_faults.rejections = 0.0
+        self.faults.kill_after(0)
         self.kills += 1
 
     async def kill_with_write(self, number: int, *, within_s: float) -> None:
         """End it with a write of those that come, or after a time, and start it anew."""
-        self.trouble.kill_after(number)
+        self.faults.kill_after(number)
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self.trouble.killed.wait()
+                await self.faults.killed.wait()
         await self.kill()
         self.start()
 
     async def _run(self) -> None:
         site, lag = self.site, SeededRandomness(self.site.seed * 10 + self.number)
-        api = TroubledApi(site.server.client(ADMIN), self.trouble)
+        api = FaultyApi(site.server.client(ADMIN), self.faults)
         manager = Manager(
             api, clock=site.clock, randomness=lag, lag_s=lambda: lag.fraction() * site.lag_s, component="ironbell"
         )
@@ -94,7 +94,7 @@ class Replica:
         election = None
         if self.elected:
             settings = LeaseSettings(NAMESPACE, "capt", f"r{self.number}-{self.kills}")
-            leases = TroubledApi(site.server.client(ADMIN), self.lease_trouble)
+            leases = FaultyApi(site.server.client(ADMIN), self.lease_faults)
             election = LeaderElection(leases, settings, site.clock, lag)
         await manager.run(election)
 
@@ -207,8 +207,8 @@ async def capt_site(
     ) as opened:
         site = CaptSite(opened, clock, seed, lag_s)
         for number, make in enumerate([*[provider] * replicas, *others]):
-            troubles = [Trouble(SeededRandomness(seed * 100 + number)) for _ in range(2)]
-            site.replicas.append(Replica(site, number, elected, *troubles, make))
+            faults = [InjectedFaults(SeededRandomness(seed * 100 + number)) for _ in range(2)]
+            site.replicas.append(Replica(site, number, elected, *faults, make))
         await site.add_cluster()
         for replica in site.replicas:
             replica.start()

@@ -41,7 +41,7 @@ class RackSite:
             phases = await capisite.phases(self.site)
             return len(phases) == count and set(phases.values()) == {"Running"}
 
-        await self.site.until(look, within_s=within_s, say=lambda: f"{count} Machines do not run")
+        await self.site.until(look, within_s=within_s, message=lambda: f"{count} Machines do not run")
 
     async def machines(self) -> list[Any]:
         return await self.site.all(MACHINE)

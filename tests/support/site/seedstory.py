@@ -173,7 +173,7 @@ async def _scaled_and_upgraded(world: RackSite, story: Story) -> None:
         ready.append(sum(one.status.phase == "Running" for one in machines))
         return len(machines) == 5 and all(one.spec.version == version for one in machines) and ready[-1] == 5
 
-    await world.site.until(done, within_s=4 * 3600, say=lambda: "the upgrade is not done")
+    await world.site.until(done, within_s=4 * 3600, message=lambda: "the upgrade is not done")
     await _write_down(world, story, "upgraded")
 
 
@@ -197,7 +197,7 @@ async def _healed(world: RackSite, story: Story) -> None:
         there = [one.metadata.name for one in machines]
         return names[1] not in there and len(there) == 5 and all(one.status.phase == "Running" for one in machines)
 
-    await world.site.until(replaced, within_s=3600, say=lambda: "the deleted Machine was not replaced")
+    await world.site.until(replaced, within_s=3600, message=lambda: "the deleted Machine was not replaced")
     await _write_down(world, story, "healed")
 
 
@@ -207,7 +207,7 @@ async def _until_power_cycled(world: RackSite, server: Server) -> None:
     async def look() -> bool:
         return server.power_cycles > before
 
-    await world.site.until(look, within_s=3600, say=lambda: f"{server.name} was not power cycled")
+    await world.site.until(look, within_s=3600, message=lambda: f"{server.name} was not power cycled")
     await asyncio.sleep(300)
 
 
@@ -231,7 +231,7 @@ async def _given_back(world: RackSite, story: Story) -> None:
             return True
         return False
 
-    await world.site.until(gone, within_s=3600, say=lambda: "cluster two is not gone")
+    await world.site.until(gone, within_s=3600, message=lambda: "cluster two is not gone")
     await _write_down(world, story, "the second is gone")
 
 

@@ -34,11 +34,10 @@ from ironbell.kube.manager.manager import Manager
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster.cluster import Endpoint
 from ironbell.lab.sim.cluster.host import HostFault, HostPlan
-from ironbell.lab.sim.cluster.troubled_etcd import TroubledEtcdAccess
+from ironbell.lab.sim.injection import FaultyApi, FaultyEtcdAccess, InjectedFaults
 from ironbell.lab.sim.provider.controllers import controllers as provider_controllers
 from ironbell.lab.sim.provider.kinds import definitions
 from ironbell.lab.sim.serving.links import Links
-from ironbell.lab.sim.trouble import Trouble, TroubledApi
 from ironbell.lab.sim.virtualtime import VirtualClock
 from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
@@ -67,11 +66,11 @@ class Surroundings:
     cloud: Cloud
     clock: Clock
     randomness: Randomness
-    trouble: Trouble
+    injected: InjectedFaults
 
-    def etcd_connect(self, cluster: ClusterKey, node: str) -> TroubledEtcdAccess:
+    def etcd_connect(self, cluster: ClusterKey, node: str) -> FaultyEtcdAccess:
         """An `EtcdConnect`, with injected faults."""
-        return TroubledEtcdAccess(self.cloud.etcd_connect(cluster, node), self.trouble)
+        return FaultyEtcdAccess(self.cloud.etcd_connect(cluster, node), self.injected)
 
 
 HostFaults = Callable[[HostPlan], HostFault] | None
@@ -87,7 +86,7 @@ class ReplaySite:
         self.server = server
         self.clock = clock
         self.randomness = SeededRandomness(seed)
-        self.trouble = Trouble(SeededRandomness(seed + 1))
+        self.injected = InjectedFaults(SeededRandomness(seed + 1))
         self.client = Client(server.client(ADMIN))
         self.cloud = Cloud(
             self._secret,
@@ -136,21 +135,21 @@ class ReplaySite:
             self._product.cancel()
             await asyncio.gather(self._product, return_exceptions=True)
         self.crashes += 1
-        self.trouble.kill_after(0)
+        self.injected.kill_after(0)
         self._product = asyncio.create_task(self._run(), name="controllers")
 
     async def crash_with_write(self, number: int, *, within_s: float) -> None:
         """Kill the controllers with one of their next writes, or after a time, and restart them. The write's answer
         is lost, and they do nothing else afterwards. Cancellation point."""
-        self.trouble.kill_after(number)
+        self.injected.kill_after(number)
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self.trouble.killed.wait()
+                await self.injected.killed.wait()
         await self.crash()
 
     async def _run(self) -> None:
-        api = TroubledApi(self.server.client(ADMIN), self.trouble)
-        links = Links(self.cloud, self.clock, lambda inside: TroubledApi(inside, self.trouble))
+        api = FaultyApi(self.server.client(ADMIN), self.injected)
+        links = Links(self.cloud, self.clock, lambda inside: FaultyApi(inside, self.injected))
         kubeconfigs = kubeconfigs_from(api)
         async with Workloads(links, kubeconfigs, clock=self.clock, randomness=self.randomness) as workloads:
             manager = Manager(
@@ -160,7 +159,7 @@ class ReplaySite:
                 randomness=self.randomness,
                 lag_s=(lambda: self.randomness.fraction() * self._lag_s) if self._lag_s else None,
             )
-            around = Surroundings(api, workloads, links, self.cloud, self.clock, self.randomness, self.trouble)
+            around = Surroundings(api, workloads, links, self.cloud, self.clock, self.randomness, self.injected)
             for controller in self._build(around):
                 manager.add(controller)
             follow(workloads, manager.informers)
@@ -183,7 +182,9 @@ class ReplaySite:
                 options=WriteOptions(field_manager=manager, force=True),
             )
 
-    async def until(self, is_it: Callable[[], Awaitable[object]], *, within_s: float, say: Callable[[], str]) -> None:
+    async def until(
+        self, holds: Callable[[], Awaitable[object]], *, within_s: float, message: Callable[[], str]
+    ) -> None:
         """Wait until something holds; it is examined after changes and every minute. Cancellation point.
 
         Raises:
@@ -192,11 +193,11 @@ class ReplaySite:
         end_s = self.clock.monotonic() + within_s
         while True:
             self._written.clear()
-            if await is_it():
+            if await holds():
                 return
             self._require_alive()
             if self.clock.monotonic() >= end_s:
-                raise NotReachedError(say())
+                raise NotReachedError(message())
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_S):
                     await self._written.wait()
