@@ -17,9 +17,8 @@ import pytest
 from ironbell.api import core
 from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.lab.control import send
-from ironbell.lab.files import LabFolder
+from ironbell.lab.files import LabFolder, LabState, read_state
 from ironbell.lab.manifests import manifests
-from ironbell.lab.state import LabState, read_state
 from support.site.up import WATCHED, Seen, Site, poll, seen, site
 from support.skips import require_program, require_root
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ironbell.demo.run import NODE
-from ironbell.lab.state import read_state
+from ironbell.lab.files import read_state
 from support.network.namespaces import within
 from support.servers.captinstallation import MACHINE, capt_machine, documents
 from support.servers.installation import Artefacts, Installation, installation

@@ -13,7 +13,7 @@ import pytest
 
 from ironbell.demo.disks import holds, is_blank
 from ironbell.demo.run import NODE
-from ironbell.lab.state import read_state
+from ironbell.lab.files import read_state
 from support.servers.captinstallation import MACHINE, CaptMachine, capt_machine, documents
 from support.servers.installation import Artefacts, Installation, installation, kill
 from support.site.up import BOOT, CORE, WORKFLOWS

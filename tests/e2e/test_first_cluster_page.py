@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.lab.state import MachineState
+from ironbell.lab.files import MachineState
 from support.kubeadm.cluster import RELEASE, SUBNET, KubeadmSite, kubeadm_site, lab_file, node_artefacts
 from support.kubeadm.sharedplant import LAB, SPARE_ADDRESS, SharedPlant
 from support.kubeadm.sharedplant import PAGE as OF_THE_PAGE

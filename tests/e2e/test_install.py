@@ -13,7 +13,7 @@ import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.demo.run import NODE
-from ironbell.lab.state import read_state
+from ironbell.lab.files import read_state
 from support.servers.clusterinstallation import cluster_installation
 from support.servers.installation import Artefacts, Installation, installation, kill
 from support.site.components import OnCluster

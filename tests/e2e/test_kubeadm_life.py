@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from ironbell.demo.disks import holds, is_blank
-from ironbell.lab.state import read_state
+from ironbell.lab.files import read_state
 from support.kubeadm.cluster import (
     CLUSTER,
     RELEASE,

@@ -12,7 +12,7 @@ import pytest
 
 from ironbell.demo.disks import data_in, is_blank
 from ironbell.demo.run import NODE
-from ironbell.lab.state import read_state
+from ironbell.lab.files import read_state
 from support.network.machine import action, template
 from support.servers.captinstallation import MACHINE, CaptMachine, capt_machine, documents
 from support.servers.installation import Artefacts, Installation, installation

@@ -57,7 +57,7 @@ def init(file: Path, output: str) -> None:
 def list_machines(data_dir: Path, output: str) -> None:
     """Show the machines."""
     from ironbell.cli.objects.tables import aligned
-    from ironbell.lab.state import read_state
+    from ironbell.lab.files import read_state
 
     state = read_state(data_dir)
     if output == "json":
@@ -74,8 +74,8 @@ def list_machines(data_dir: Path, output: str) -> None:
 def manifests(data_dir: Path, namespace: str) -> None:
     """Print the machines as Secret, bmc Machine and Hardware, for `kubectl apply -f -`."""
     from ironbell.codec import goyaml
+    from ironbell.lab.files import read_state
     from ironbell.lab.manifests import manifests as documents
-    from ironbell.lab.state import read_state
 
     state = read_state(data_dir)
     passwords = {machine.name: Path(machine.password_file).read_text() for machine in state.machines}
@@ -120,7 +120,7 @@ def fault(data_dir: Path, name: str, kind: str, output: str) -> None:
 @click.option("--attach", "-a", is_flag=True, help="Also type into the console; Ctrl-] detaches.")
 def console(data_dir: Path, name: str, *, follow: bool, attach: bool) -> None:
     """Show a machine's serial console."""
-    from ironbell.lab.state import read_state
+    from ironbell.lab.files import read_state
 
     path = Path(read_state(data_dir).machine(name).console)
     if attach:
@@ -147,8 +147,7 @@ async def _console(path: Path, *, follow: bool) -> None:
 
 def _command(data_dir: Path, request: dict[str, str]) -> dict[str, object]:
     from ironbell.lab.control import send
-    from ironbell.lab.files import LabFolder
-    from ironbell.lab.state import read_state
+    from ironbell.lab.files import LabFolder, read_state
 
     state = read_state(data_dir)
     root = Path(state.authority).parent

@@ -12,8 +12,8 @@ import msgspec
 from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.image.build import manifest_path
 from ironbell.image.kubernetes.release import ContainerImage, parse_images, pause
+from ironbell.lab.files import LabState
 from ironbell.lab.manifests import manifests as lab_manifests
-from ironbell.lab.state import LabState
 
 Document = dict[str, Any]
 

@@ -43,7 +43,7 @@ from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from ironbell.lab.state import read_state
+from ironbell.lab.files import read_state
 
 NAME = "demo"
 _SERVED = (kind for kind in KINDS if kind.kind != "Machine" or kind.group == MACHINE.group)

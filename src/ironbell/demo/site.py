@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.lab.state import LabState, NoLabError, read_state
+from ironbell.lab.files import LabState, NoLabError, read_state
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 45.0

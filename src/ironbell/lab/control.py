@@ -14,9 +14,8 @@ from typing import Any
 import msgspec
 
 from ironbell.base.errors import IronbellError
-from ironbell.lab.faults import Fault
 from ironbell.lab.machine import VirtualMachine
-from ironbell.lab.redfish import VirtualBmc
+from ironbell.lab.redfish import Fault, VirtualBmc
 
 ANSWER_TIMEOUT_S = 60.0
 

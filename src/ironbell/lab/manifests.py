@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from ironbell.contract.servers.directory import DISK_SERIAL, MACHINE_UUID
-from ironbell.lab.state import LabState, MachineState
+from ironbell.lab.files import LabState, MachineState
 from ironbell.provisioner.bmc_address import CONFIRMED, address_text
 
 Document = dict[str, Any]

@@ -24,7 +24,7 @@ from ironbell.lab.accelerator import has_kvm
 from ironbell.lab.certificates import create_certificates, write_private
 from ironbell.lab.control import serve_control
 from ironbell.lab.description import LabDescription, MachineDescription, read
-from ironbell.lab.files import LabFolder
+from ironbell.lab.files import LabFolder, LabState, MachineState, write_state
 from ironbell.lab.machine import VirtualMachine
 from ironbell.lab.namespace.host import node_host
 from ironbell.lab.namespace.machine import NamespaceMachine
@@ -32,7 +32,6 @@ from ironbell.lab.network import BRIDGE, LabNetwork
 from ironbell.lab.presence import present
 from ironbell.lab.qemu_machine import QemuMachine
 from ironbell.lab.redfish import VirtualBmc
-from ironbell.lab.state import LabState, MachineState, write_state
 
 _log = structlog.get_logger()
 

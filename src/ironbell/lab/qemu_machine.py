@@ -1,4 +1,7 @@
-"""A machine that QEMU runs: a process that is really started and stopped, and followed by its monitor."""
+"""A machine that QEMU runs: a process that is really started and stopped, and followed by its monitor.
+
+Source: qemu: docs/interop/qmp-spec.rst, qapi/run-state.json.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,67 @@ import contextlib
 import shutil
 from asyncio.subprocess import Process
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import structlog
 
 from ironbell.lab.machine import STOP_TIMEOUT_S, MachineStartError, PowerState, VirtualMachine
 from ironbell.lab.qemu import command, uefi_firmware
-from ironbell.lab.qmp import Monitor
 
 _log = structlog.get_logger()
 
 START_TIMEOUT_S = 20.0
+ANSWER_TIMEOUT_S = 5.0
 ERROR_TEXT = 500
+
+
+class Monitor:
+    """A connection to a running QEMU by its monitor protocol."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.shutdown_reason = ""
+        """Reason of the guest's stop, once it has stopped: `guest-reset`, `guest-shutdown`, `host-qmp-quit`, ..."""
+
+    @classmethod
+    async def connect(cls, path: Path) -> Monitor:
+        """Connect and leave negotiation mode. Raises OSError or EOFError when QEMU has ended."""
+        reader, writer = await asyncio.open_unix_connection(path)
+        monitor = cls(reader, writer)
+        await monitor._read()
+        monitor._write("qmp_capabilities")
+        return monitor
+
+    async def follow(self) -> None:
+        """Read events until QEMU closes the connection."""
+        with contextlib.suppress(OSError, EOFError):
+            while True:
+                message = await self._read()
+                if message.get("event") == "SHUTDOWN":
+                    self.shutdown_reason = message.get("data", {}).get("reason", "")
+
+    async def send(self, command: str) -> None:
+        """Send a command whose answer does not matter."""
+        self._write(command)
+        with contextlib.suppress(OSError):
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                await self._writer.drain()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _write(self, command: str) -> None:
+        self._writer.write(msgspec.json.encode({"execute": command}) + b"\n")
+
+    async def _read(self) -> dict[str, Any]:
+        line = await self._reader.readline()
+        if not line:
+            raise EOFError
+        message = msgspec.json.decode(line)
+        return message if isinstance(message, dict) else {}
 
 
 @dataclass

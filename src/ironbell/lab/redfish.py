@@ -6,18 +6,19 @@ Sessions and Basic authentication, one System, boot override, all reset types th
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from enum import Enum
 
 import structlog
 from aiohttp import web
 
 from ironbell.base.errors import IronbellError
-from ironbell.lab.faults import Fault, Faults
 from ironbell.lab.machine import PowerState, Target, VirtualMachine
 from ironbell.lab.redfish_answers import ENABLED, answer, collection, error, read_body
 
@@ -26,7 +27,34 @@ _log = structlog.get_logger()
 SYSTEM = "/redfish/v1/Systems/1"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 MAX_SESSIONS = 16
+SLOW_S = 2.5
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Fault(Enum):
+    """A kind of fault of a virtual BMC, for tests and for trying out how a fault looks."""
+
+    NONE = "none"
+    UNREACHABLE = "unreachable"
+    """Connections are cut without an answer."""
+    WRONG_PASSWORD = "wrong-password"  # noqa: S105
+    SLOW = "slow"
+    """Every answer takes `SLOW_S`."""
+    BUSY = "busy"
+    """503 to everything."""
+    BROKEN = "broken"
+    """Power actions are answered with 500 and do nothing."""
+
+
+@dataclass
+class Faults:
+    """The fault that a BMC has now."""
+
+    current: Fault = Fault.NONE
+
+    async def delay(self) -> None:
+        if self.current is Fault.SLOW:
+            await asyncio.sleep(SLOW_S)
 
 
 @dataclass

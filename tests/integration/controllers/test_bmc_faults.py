@@ -30,10 +30,9 @@ from ironbell.kube.manager.manager import Manager
 from ironbell.kube.testing import running, until
 from ironbell.lab import redfish
 from ironbell.lab.certificates import create_certificates
-from ironbell.lab.faults import Fault
 from ironbell.lab.files import LabFolder
 from ironbell.lab.machine import BootOverride, PowerState
-from ironbell.lab.redfish import VirtualBmc
+from ironbell.lab.redfish import Fault, VirtualBmc
 
 
 @dataclass

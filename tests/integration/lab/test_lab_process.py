@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.lab.state import LabState, MachineState, read_state
+from ironbell.lab.files import LabState, MachineState, read_state
 from support.skips import needs_program, needs_root
 
 pytestmark = [

@@ -12,8 +12,8 @@ from ironbell.api.cluster import MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.fleet.faults import Faults
-from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import ReplaySite
+from ironbell.lab.sim.timing import REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.fleet.clusters import cluster, health_checks
 from support.fleet.replay import endpoint_host, fleet_site

@@ -11,8 +11,8 @@ from ironbell.api.client import PatchType
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.contract.servers.claim import HELD, WIPED, claim_of
-from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import ReplaySite
+from ironbell.lab.sim.timing import REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.lifecycle.names import WIPE
 from support.fleet.clusters import NAMESPACE, cluster

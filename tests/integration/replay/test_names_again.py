@@ -20,8 +20,8 @@ from ironbell.codec import goyaml
 from ironbell.kube.decision import AnyKind
 from ironbell.lab.fleet.catalogue import Server
 from ironbell.lab.fleet.manifests import bmc_machine, hardware
-from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import ReplaySite
+from ironbell.lab.sim.timing import REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.fleet.clusters import NAMESPACE, cluster, worker
 from support.fleet.replay import FleetSite, endpoint_host, fleet_site

@@ -13,7 +13,7 @@ from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.kube.client import Client
 from ironbell.kube.conditions import find_condition
-from ironbell.lab.fleet.speed import REAL
+from ironbell.lab.sim.timing import REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from ironbell.provisioner.default_template import Inputs, default_template
 from support.fleet.clusters import VERSION, cluster

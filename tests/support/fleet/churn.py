@@ -20,8 +20,8 @@ from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.contract.servers.claim import CLAIMED_BY, HELD
 from ironbell.lab.fleet.faults import Faults
-from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import NotReachedError
+from ironbell.lab.sim.timing import REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.fleet.clusters import NAMESPACE, cluster, health_checks
 from support.fleet.replay import endpoint_host, fleet_site

@@ -52,11 +52,11 @@ from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.link import Answer, NoAnswerError
 from ironbell.lab.fleet.manifests import bmc_machine, hardware, secret
 from ironbell.lab.fleet.server import SimServer, Surroundings
-from ironbell.lab.fleet.speed import INSTANT, Speed
 from ironbell.lab.fleet.state import AgentStart, MemoryStore, ServerState
 from ironbell.lab.sim.cluster.cluster import Endpoint
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.replay import Surroundings as Around
+from ironbell.lab.sim.timing import INSTANT, Speed
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.boot.http import BootHttp
 from ironbell.services.metadata.http import MetadataHttp

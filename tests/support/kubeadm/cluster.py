@@ -22,7 +22,7 @@ from ironbell.demo.clusterplan import Group, Plan
 from ironbell.demo.run import HTTP_PORT
 from ironbell.demo.site import RunningSite, running_site
 from ironbell.image.debian import BuildError
-from ironbell.lab.state import read_state
+from ironbell.lab.files import read_state
 from support.programs.kubectl import Kubectl
 from support.skips import missing_program, require_program
 

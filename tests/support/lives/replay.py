@@ -29,9 +29,9 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.apiserver.access.identity import ADMIN
 from ironbell.base.errors import IronbellError
 from ironbell.kube.client import Client
-from ironbell.lab.fleet.speed import INSTANT, REAL
 from ironbell.lab.sim.provider.kinds import DEV_MACHINE
 from ironbell.lab.sim.replay import ReplaySite
+from ironbell.lab.sim.timing import INSTANT, REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.fleet.clusters import NAMESPACE
 from support.fleet.replay import FleetSite, endpoint_host, fleet_site

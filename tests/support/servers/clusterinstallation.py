@@ -22,7 +22,7 @@ from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from ironbell.lab.state import LabState, NoLabError, read_state
+from ironbell.lab.files import LabState, NoLabError, read_state
 from support.network.forward import forwarded
 from support.servers.installation import Artefacts, Installation
 from support.site.components import FAST_LEASE, OnCluster, Process, unchecked_references

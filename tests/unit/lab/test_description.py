@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from ironbell.cli.lab import EXAMPLE
 from ironbell.codec import goyaml
 from ironbell.lab.description import LabFileError, parse, parse_size, read
-from ironbell.lab.files import LabFolder
+from ironbell.lab.files import LabFolder, LabState, MachineState
 from ironbell.lab.machine import BootOverride, Target
 from ironbell.lab.manifests import manifests
 from ironbell.lab.qemu import Boot, command
-from ironbell.lab.state import LabState, MachineState
 
 
 def machines(*entries: dict[str, Any], **lab: Any) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from ironbell.contract.servers.netboot import InMemoryOs
 from ironbell.lab.description import LabFileError, parse
 from ironbell.lab.namespace import adaptations
 from ironbell.lab.namespace.cgroups import Hierarchy, hierarchies
+from ironbell.lab.namespace.firmware import Chain, Disk, InMemory, outcome
 from ironbell.lab.namespace.host import desired_connections, node_host
 from ironbell.lab.namespace.initramfs import unpack
-from ironbell.lab.namespace.script import Chain, Disk, InMemory, outcome
 from ironbell.lab.network import LabNetwork
 from ironbell.osie import cpio
 from ironbell.services.boot.script import boot_from_disk, boot_in_memory_os

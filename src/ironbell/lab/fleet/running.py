@@ -30,10 +30,10 @@ from ironbell.lab.fleet.faults import FaultsFile, FaultsFileError
 from ironbell.lab.fleet.link import SocketLink
 from ironbell.lab.fleet.redfish import USER, FleetBmcs
 from ironbell.lab.fleet.server import SimServer, Surroundings
-from ironbell.lab.fleet.speed import Speed
 from ironbell.lab.fleet.state import FileStore
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster.cluster import Endpoint
+from ironbell.lab.sim.timing import Speed
 
 NAMESPACE: Final = "default"
 _OPTIONS: Final = WriteOptions(field_manager="ironbell-simulation", force=True)

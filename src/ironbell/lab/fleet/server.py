@@ -33,11 +33,11 @@ from ironbell.lab.fleet.faults import Fault, Faults, strikes
 from ironbell.lab.fleet.installed import kernel_arguments
 from ironbell.lab.fleet.inventory import attributes
 from ironbell.lab.fleet.link import Answer, Link, NoAnswerError
-from ironbell.lab.fleet.speed import Speed
 from ironbell.lab.fleet.state import AgentStart, Runs, ServerState, Store
 from ironbell.lab.fleet.system import InstalledSystem
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster.cluster import Endpoint
+from ironbell.lab.sim.timing import Speed
 
 RETRY_S: Final = 5.0
 NETBOOT_S: Final = 60.0

@@ -2,7 +2,7 @@
 
 Runs in the machine's own network namespace. Failure modes: `FirmwareError` with the step that failed.
 
-Source: PXE specification 2.1; RFC 2131, 4578 (options), 1350 (TFTP); ipxe.org/howto/dhcpd.
+Source: PXE specification 2.1; RFC 2131, 4578 (options), 1350 (TFTP); ipxe.org/howto/dhcpd, ipxe.org/cmd.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ironbell.codec.dhcp import DecodeError, MessageType, Op, Option, Packet, decode, encode
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
 from ironbell.codec.tftp import Retransmission
-from ironbell.lab.namespace.script import Chain, Disk, InMemory, outcome
 from ironbell.lab.tftpclient import TftpFailedError, fetch
 
 Log = Callable[[str], None]
@@ -36,11 +36,67 @@ _ARCHITECTURES = {
     "uefi": (b"\0\7", b"PXEClient:Arch:00007:UNDI:003016"),
     "bios": (b"\0\0", b"PXEClient:Arch:00000:UNDI:002001"),
 }
+_SETTING = re.compile(r"\$\{([^}]+)\}")
+_CHAINED = re.compile(r"\s*(?:&&|\|\|).*$")
 _REQUESTED = bytes((Option.SUBNET_MASK, Option.ROUTERS, Option.SERVER_IDENTIFIER, 66, 67))
 
 
 class FirmwareError(Exception):
     """This attempt to boot over the network has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """A kernel with its initramfs and arguments."""
+
+    kernel: str
+    initrd: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The script leaves the boot to the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Another script continues."""
+
+    url: str
+
+
+def outcome(script: str, settings: dict[str, str]) -> InMemory | Disk | Chain:
+    """The system that an iPXE script boots. `settings` are the machine's own, such as `mac`.
+
+    Understands `set`, `kernel`, `initrd`, `chain`, `boot`, `sanboot` and `exit`, with `${name}` of what was set. Lines
+    are taken as if every command succeeded, which is the way through a script that ends in a boot.
+
+    Raises:
+        ValueError: the text is not a script, or it ends without booting anything.
+    """
+    if not script.startswith("#!ipxe"):
+        raise ValueError(f"the served file is not an iPXE script: {script[:40]!r}")
+    known = dict(settings)
+    kernel = arguments = initrd = ""
+    for raw in script.splitlines()[1:]:
+        line = _CHAINED.sub("", raw.strip())
+        line = _SETTING.sub(lambda match: known.get(match[1].partition(":")[0], ""), line)
+        command, _, rest = line.partition(" ")
+        words = [word for word in rest.split() if not word.startswith("--")]
+        if command == "set" and len(words) > 1:
+            known[words[0].partition(":")[0]] = " ".join(words[1:])
+        elif command == "kernel" and words:
+            kernel, arguments = words[0], " ".join(rest.split()[rest.split().index(words[0]) + 1 :])
+        elif command == "initrd" and words:
+            initrd = words[0]
+        elif command == "chain" and words:
+            return Chain(words[0])
+        elif command == "boot" and kernel:
+            return InMemory(kernel, initrd, arguments)
+        elif command in {"sanboot", "exit"} and not kernel:
+            return Disk()
+    raise ValueError("the iPXE script ends without booting anything")
 
 
 def network_boot(*, mac: str, uuid: str, firmware: str, interface: str, target: Path, log: Log) -> InMemory | None:

@@ -18,10 +18,8 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.kube.decision import Key, Query
-from ironbell.lab.sim.cluster.cluster import Endpoint, SimCluster
-from ironbell.lab.sim.cluster.host import Host, HostFault, HostPlan, HostState, ReadSecret
-from ironbell.lab.sim.cluster.podlife import collect_pods
-from ironbell.lab.sim.provider.queries import HostQuery
+from ironbell.lab.sim.cluster.cluster import Endpoint, SimCluster, collect_pods
+from ironbell.lab.sim.cluster.host import Host, HostFault, HostPlan, HostQuery, HostState, ReadSecret
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Etcd, EtcdUnreachableError
 

@@ -29,7 +29,7 @@ class InjectedFaults:
     """Share of writes that are carried out, and whose answer is lost."""
     conflicts: float = 0.0
     """Share of writes that are rejected as if another client had been faster."""
-    ended_watches: float = 0.0
+    closed_watches: float = 0.0
     """Share of events after which a watch ends."""
     slow_s: float = 0.0
     """Duration of every request."""
@@ -42,7 +42,7 @@ class InjectedFaults:
 
     def calm(self) -> None:
         """Stop injecting faults."""
-        self.rejections = self.lost_answers = self.conflicts = self.ended_watches = self.slow_s = 0.0
+        self.rejections = self.lost_answers = self.conflicts = self.closed_watches = self.slow_s = 0.0
 
     def kill_after(self, writes: int) -> None:
         """Have the caller die with this write of its next ones; 0 lets it live."""
@@ -95,7 +95,7 @@ class FaultyApi(Api):
         async with aclosing(self._api.watch(call)) as events:
             async for event in events:
                 yield event
-                if faults.strikes(faults.ended_watches):
+                if faults.strikes(faults.closed_watches):
                     raise Unavailable("the connection was closed by the fault simulation")
 
 

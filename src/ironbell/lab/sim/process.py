@@ -32,12 +32,12 @@ from ironbell.lab.fleet.faults import FaultsFile
 from ironbell.lab.fleet.faults import read as read_faults
 from ironbell.lab.fleet.running import endpoint as fleet_endpoint
 from ironbell.lab.fleet.running import running
-from ironbell.lab.fleet.speed import SPEEDS
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster.cluster import Endpoint
 from ironbell.lab.sim.provider.controllers import controllers
 from ironbell.lab.sim.provider.kinds import definitions
 from ironbell.lab.sim.serving.serving import Ports, Serving
+from ironbell.lab.sim.timing import SPEEDS
 
 _DEFINITIONS = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 _OPTIONS = WriteOptions(field_manager="ironbell-simulation", force=True)

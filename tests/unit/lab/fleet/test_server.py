@@ -14,9 +14,9 @@ from ironbell.lab.fleet.catalogue import Server, fleet
 from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.link import Answer, NoAnswerError
 from ironbell.lab.fleet.server import NETBOOT_S, SimServer, Surroundings
-from ironbell.lab.fleet.speed import INSTANT
 from ironbell.lab.fleet.state import DiskContents, FileStore, Runs
 from ironbell.lab.sim.cloud import Cloud
+from ironbell.lab.sim.timing import INSTANT
 from ironbell.lab.sim.virtualtime import VirtualClock, VirtualLoop
 
 SCRIPT = "#!ipxe\nkernel http://192.0.2.1/vmlinuz worker_id=w grpc_authority=192.0.2.1:42113\nboot\n"

@@ -8,12 +8,11 @@ from typing import Any
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.kube.decision import Action
 from ironbell.kube.testing import World, crash_check
-from ironbell.lab.sim.cluster.cluster import Endpoint
-from ironbell.lab.sim.cluster.host import HostPlan, HostState
+from ironbell.lab.sim.cluster.cluster import Endpoint, Place, PlaceQuery
+from ironbell.lab.sim.cluster.host import HostPlan, HostQuery, HostState
 from ironbell.lab.sim.provider.devcluster import REMOVE, SET_DOWN, DevClusterReconciler, RemoveCluster, SetDown
 from ironbell.lab.sim.provider.devmachine import LOSE, POWER_ON, RELEASE, DevMachineReconciler, Lose, Release
 from ironbell.lab.sim.provider.kinds import DEV_CLUSTER, DEV_MACHINE, FAULT, DevCluster, DevMachine
-from ironbell.lab.sim.provider.queries import HostQuery, Place, PlaceQuery
 from ironbell.lab.sim.timing import Timing, duration_s
 
 

@@ -2,29 +2,48 @@
 
 The API answers while at least one host runs an API server and etcd has a quorum, as a real one does. Kubelets and
 kubeadm write through `inside`, which waits for that; clients connect through `client`, and get its errors.
+
+Source: kubernetes/kubernetes: pkg/controller/podgc/gc_controller.go, pkg/controller/volume/attachdetach.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
-from ironbell.api.client import Api, Unavailable
+import msgspec
+
+from ironbell.api.client import (
+    Answer,
+    Api,
+    ApiError,
+    Call,
+    EventType,
+    ListOptions,
+    NotFound,
+    Selector,
+    Unavailable,
+    WatchEvent,
+)
 from ironbell.apiserver.access.identity import ADMIN, Identity
 from ironbell.apiserver.core import ApiServer
-from ironbell.base.clock import Clock
-from ironbell.base.randomness import Randomness
+from ironbell.apiserver.store.log import Row
+from ironbell.base.clock import Clock, ManualClock
+from ironbell.base.randomness import Randomness, SeededRandomness
 from ironbell.contract.pki import CLIENT_LIFETIME, KeyPair, Subject
-from ironbell.kube.decision import Key
-from ironbell.lab.sim.cluster.blank import blank_contents
+from ironbell.kube.decision import Key, Query
 from ironbell.lab.sim.cluster.etcd import EtcdCluster
 from ironbell.lab.sim.cluster.eviction import eviction
-from ironbell.lab.sim.cluster.gate import GatedApi
+from ironbell.lab.sim.cluster.objects import NODES, PODS
 from ironbell.lab.sim.cluster.servercertificates import NAMES, server_tls
+from ironbell.workload.clusterkey import ClusterKey
+
+_blank: list[tuple[Row, ...]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +59,24 @@ class Endpoint:
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Address of a cluster's API, also before it serves."""
+
+    endpoint: Endpoint
+    down: bool = False
+    """Whether it cannot be reached, by a fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceQuery(Query[Place]):
+    """Query for the address of a cluster's API."""
+
+    subject: ClassVar[str] = "the simulated cluster"
+
+    cluster: ClusterKey
 
 
 class SimCluster:
@@ -73,7 +110,7 @@ class SimCluster:
 
     @property
     def exists(self) -> bool:
-        """Return whether kubeadm has created the cluster."""
+        """True once kubeadm has created the cluster."""
         return self.authority is not None
 
     @property
@@ -105,7 +142,7 @@ class SimCluster:
             self._serving = None
 
     async def _serve(self) -> None:
-        contents = await blank_contents(self._clock)
+        contents = await _blank_contents(self._clock)
         async with ApiServer.open(None, clock=self._clock, randomness=self._randomness, contents=contents) as server:
             server.context.actions.register("", "pods", subresource="eviction", action=eviction(server.client(ADMIN)))
             self._server = server
@@ -159,7 +196,7 @@ class SimCluster:
 
     def client(self, identity: Identity) -> Api:
         """The API as a client outside reaches it."""
-        return GatedApi(self.server.client(identity), self)
+        return _GatedApi(self.server.client(identity), self)
 
     @asynccontextmanager
     async def inside(self) -> AsyncIterator[Api]:
@@ -169,15 +206,89 @@ class SimCluster:
         yield self.server.client(ADMIN)
 
     async def passing(self) -> None:
+        """Wait as long as the API is slow. Raises `Unavailable` while it does not answer."""
         self.require()
         if self.slow_s:
             await asyncio.sleep(self.slow_s)
             self.require()
 
     async def closed(self) -> None:
+        """Wait until the API does not answer any more."""
         while self.answers:
             await self._changed.wait()
 
     def require(self) -> None:
+        """Raises `Unavailable` while the API does not answer."""
         if not self.answers:
             raise Unavailable(f"dial tcp {self.endpoint}: connect: connection refused")
+
+
+async def _blank_contents(clock: Clock) -> tuple[Row, ...]:
+    """Initial contents of an API server, created once in a process: default namespaces, accounts and roles.
+
+    Cancellation point.
+    """
+    if not _blank:
+        still = ManualClock(clock.now())
+        async with ApiServer.open(None, clock=still, randomness=SeededRandomness(0)) as server:
+            while not server.is_settled:  # noqa: ASYNC110 - no event signals it
+                await asyncio.sleep(0)
+            _blank.append(server.context.store.contents())
+    return _blank[0]
+
+
+class _GatedApi(Api):
+    """The API as its clients see it: they and their watches are cut off when it is down."""
+
+    def __init__(self, api: Api, cluster: SimCluster) -> None:
+        self._api = api
+        self._cluster = cluster
+
+    async def call(self, call: Call) -> Answer:
+        await self._cluster.passing()
+        return await self._api.call(call)
+
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        await self._cluster.passing()
+        closed = asyncio.ensure_future(self._cluster.closed())
+        step: asyncio.Future[WatchEvent] | None = None
+        async with aclosing(self._api.watch(call)) as events:
+            try:
+                while True:
+                    step = asyncio.ensure_future(anext(events))
+                    await asyncio.wait((step, closed), return_when=asyncio.FIRST_COMPLETED)
+                    if closed.done():
+                        self._cluster.require()
+                        return
+                    try:
+                        event = step.result()
+                    except StopAsyncIteration:
+                        return
+                    yield event
+            finally:
+                closed.cancel()
+                if step is not None and not step.done():
+                    step.cancel()
+                    await asyncio.gather(step, return_exceptions=True)
+
+
+async def collect_pods(cluster: SimCluster) -> None:
+    """Delete the pods of nodes that are deleted, until cancelled."""
+    while True:
+        try:
+            async with cluster.inside() as api:
+                version = (await api.list(NODES)).resource_version
+                async for event in api.changes(NODES, resource_version=version):
+                    if event.type is EventType.DELETED:
+                        await _delete_pods(api, msgspec.json.decode(event.body)["metadata"]["name"])
+        except ApiError:
+            await cluster.closed()
+
+
+async def _delete_pods(api: Api, node: str) -> None:
+    for body in (await api.list(PODS, "", ListOptions(Selector(fields=f"spec.nodeName={node}")))).items:
+        meta = msgspec.json.decode(body)["metadata"]
+        try:
+            await api.delete(PODS, meta["namespace"], meta["name"])
+        except NotFound:
+            continue

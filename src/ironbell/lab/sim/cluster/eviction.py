@@ -26,7 +26,7 @@ def eviction(api: Api) -> Action:
 
     async def perform(request: Request, body: bytes) -> bytes:
         pod = msgspec.json.decode(await api.get(PODS, request.namespace, request.name))
-        if not _is_evictable(pod):
+        if not _is_terminated(pod):
             await _require_budgets(api, request.namespace, pod)
         await api.delete(PODS, request.namespace, request.name)
         return msgspec.json.encode({"apiVersion": "v1", "kind": "Status", "status": "Success", "code": 201})
@@ -74,7 +74,7 @@ def _resolve(value: int | str, count: int) -> int:
     return -(-int(value.removesuffix("%")) * count // 100)
 
 
-def _is_evictable(pod: dict[str, Any]) -> bool:
+def _is_terminated(pod: dict[str, Any]) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
 
 

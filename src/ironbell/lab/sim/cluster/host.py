@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import structlog
@@ -17,7 +17,7 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.contract.clusters.secrets import FORMAT, VALUE, value_of
-from ironbell.kube.decision import Key
+from ironbell.kube.decision import Key, Query
 from ironbell.lab.sim.cluster import kubeadm, objects
 from ironbell.lab.sim.cluster.bootstrap import Kubeadm, read_kubeadm, read_script
 from ironbell.lab.sim.cluster.cluster import SimCluster
@@ -88,6 +88,15 @@ class HostState:
     """The node's name."""
     dead: bool = False
     """The machine stays, and does nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostQuery(Query[HostState | None]):
+    """Query for the state of a DevMachine's host; the answer is None for one that is not powered on."""
+
+    subject: ClassVar[str] = "the state of the simulated host"
+
+    uid: str
 
 
 def metadata_of(plan: HostPlan) -> Mapping[str, str]:

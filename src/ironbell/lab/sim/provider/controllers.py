@@ -7,13 +7,12 @@ from typing import Final
 
 from ironbell.kube.manager.controller import Controller
 from ironbell.lab.sim.cloud import Cloud
-from ironbell.lab.sim.cluster.cluster import Endpoint
-from ironbell.lab.sim.cluster.host import HostState
+from ironbell.lab.sim.cluster.cluster import Endpoint, Place, PlaceQuery
+from ironbell.lab.sim.cluster.host import HostQuery, HostState
 from ironbell.lab.sim.provider import devcluster, devmachine
 from ironbell.lab.sim.provider.devcluster import DevClusterReconciler
 from ironbell.lab.sim.provider.devmachine import DevMachineReconciler
 from ironbell.lab.sim.provider.kinds import GROUP
-from ironbell.lab.sim.provider.queries import HostQuery, Place, PlaceQuery
 
 _READ: Final = ["get", "list", "watch"]
 RULES: Final[Sequence[Mapping[str, Sequence[str]]]] = [

@@ -22,7 +22,7 @@ from ironbell.kube import finalizers, patches
 from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import Action, Decision, Effect, Key, Need, do, patch, wait
 from ironbell.kube.reconciler import Cache, Declaration, Performers, Watch
-from ironbell.lab.sim.cluster.cluster import Endpoint
+from ironbell.lab.sim.cluster.cluster import Endpoint, Place, PlaceQuery
 from ironbell.lab.sim.provider.kinds import (
     DEV_CLUSTER,
     FAULT,
@@ -31,7 +31,6 @@ from ironbell.lab.sim.provider.kinds import (
     FailureDomain,
     Initialization,
 )
-from ironbell.lab.sim.provider.queries import Place, PlaceQuery
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.queries import PUSHED_S
 

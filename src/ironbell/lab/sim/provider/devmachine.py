@@ -26,7 +26,7 @@ from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import Action, Decision, Effect, Fact, Key, Need, do, patch, wait
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Performers, Watch, by_label
-from ironbell.lab.sim.cluster.host import HostFault, HostPlan, HostState
+from ironbell.lab.sim.cluster.host import HostFault, HostPlan, HostQuery, HostState
 from ironbell.lab.sim.provider.kinds import (
     DEV_MACHINE,
     FAULT,
@@ -36,7 +36,6 @@ from ironbell.lab.sim.provider.kinds import (
     Initialization,
     Stage,
 )
-from ironbell.lab.sim.provider.queries import HostQuery
 from ironbell.lab.sim.timing import Timing, duration_s
 from ironbell.workload.queries import PUSHED_S
 

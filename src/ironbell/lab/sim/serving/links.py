@@ -22,7 +22,6 @@ from ironbell.kube.decision import Key
 from ironbell.kube.transport.kubeconfig import Chosen, choose_from
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster.cluster import SimCluster
-from ironbell.lab.sim.cluster.gate import GatedApi
 from ironbell.lab.sim.cluster.servercertificates import api_server_of, shown_by_memory
 from ironbell.workload.link import Tunnel
 
@@ -46,7 +45,7 @@ class SimLink:
         cluster = self._find()
         await cluster.passing()
         identity = self._identity(cluster)
-        self._api = self._wrap(GatedApi(cluster.server.client(identity), cluster))
+        self._api = self._wrap(cluster.client(identity))
 
     def forward(self, namespace: str, pod: str, port: int) -> AbstractAsyncContextManager[Tunnel]:
         cluster = self._find()
