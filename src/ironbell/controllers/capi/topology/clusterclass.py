@@ -11,30 +11,25 @@ from datetime import datetime
 from typing import Final
 
 from ironbell.api.cluster import CLUSTER_CLASS
-from ironbell.api.cluster.classes.clusterclass import ClusterClass
+from ironbell.api.cluster.classes.clusterclass import (
+    ClusterClass,
+    ClusterClassStatusVariable,
+    ClusterClassStatusVariableDefinition,
+)
+from ironbell.api.cluster.classes.variables import ClusterClassVariable
 from ironbell.api.cluster.common import TemplateReference
 from ironbell.api.cluster.deprecated import LegacyCondition
-from ironbell.api.meta import Condition, to_builtin
+from ironbell.api.meta import Condition
 from ironbell.contract.clusters.external import External, State, read_version
-from ironbell.contract.clusters.paused import is_paused, paused_condition
+from ironbell.contract.clusters.paused import PAUSED, is_paused, paused_condition
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS, api_version
-from ironbell.contract.conditions import conditions_of, set_condition
-from ironbell.contract.conditions.legacy import (
-    ERROR,
-    WARNING,
-    legacy_conditions,
-    legacy_false,
-    legacy_true,
-    legacy_unknown,
-    set_legacy,
-)
+from ironbell.contract.conditions.draft import ConditionsDraft
+from ironbell.contract.conditions.legacy import ERROR, WARNING, legacy_false, legacy_true, legacy_unknown
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
-from ironbell.controllers.capi.topology.desired.objects import without_empty
 from ironbell.controllers.capi.topology.patches.engine import INLINE
-from ironbell.controllers.capi.topology.plain import put
-from ironbell.kube.decision import Action, Decision, Fields, Key, MergePatch, do, patch_status, wait
+from ironbell.kube.decision import Decision, Key, MergePatch
+from ironbell.kube.draft import replace
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.patches import diff
 from ironbell.kube.reconciler import Cache, Declaration
 
 CLUSTER_CLASS_CONTROLLER: Final = "capi-clusterclass"
@@ -79,29 +74,31 @@ class ClusterClassReconciler:
         return Observed(class_, tuple(_referred(cache, reference, key[0]) for reference in references))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        class_ = observed.cluster_class
-        if is_paused(class_):
-            paused = paused_condition(CLUSTER_CLASS.kind, class_)
-            return wait("Paused", paused.message, _status(class_, [paused], [], now))
+        draft = ConditionsDraft(CLUSTER_CLASS, observed.cluster_class, now)
+        pause = paused_condition(CLUSTER_CLASS.kind, draft.obj)
+        if is_paused(draft.obj):
+            draft.put(pause)
+            draft.wait(PAUSED, pause.message)
+            return draft.decision()
+        draft.owned += [_owned(draft.obj, template.external) for template in observed.templates]
         missing = [template.external for template in observed.templates if not template.external.exists]
-        actions: list[Action | None] = [_owned(class_, template.external) for template in observed.templates]
         not_listed = [template for template in missing if template.state is State.UNKNOWN and not template.problem]
         if not_listed:
-            return wait("TemplatesNotListed", str(not_listed[0]), *actions)
-        problem = external_parts(class_)
-        conditions = [
-            paused_condition(CLUSTER_CLASS.kind, class_),
-            _variables_condition(problem),
-            _versions_condition(observed.templates, missing),
-        ]
-        legacy = [_legacy_variables(problem), _legacy_versions(conditions[-1])]
-        is_complete = not missing and not problem
-        status = _status(
-            class_, conditions, legacy, now, variables=None if problem else _variables(class_), done=is_complete
-        )
+            draft.wait("TemplatesNotListed", str(not_listed[0]))
+            return draft.decision()
+        problem = external_parts(draft.obj)
         if missing:
-            return wait("TemplateNotFound", "; ".join(map(str, missing)), *actions, status)
-        return wait(DISCOVERY_FAILED, problem, *actions, status) if problem else do(*actions, status)
+            draft.wait("TemplateNotFound", "; ".join(map(str, missing)))
+        if problem:
+            draft.wait(DISCOVERY_FAILED, problem)
+        else:
+            draft.status = replace(draft.status, variables=_variables(draft.obj))
+        versions = _versions_condition(observed.templates, missing)
+        draft.put(pause, _variables_condition(problem), versions)
+        draft.put_legacy(_legacy_variables(problem), _legacy_versions(versions))
+        if draft.waiting is None:
+            draft.observe_generation()
+        return draft.decision()
 
 
 def references_of(class_: ClusterClass) -> Iterator[TemplateReference]:
@@ -143,24 +140,19 @@ def _owned(class_: ClusterClass, external: External) -> MergePatch | None:
     return owners_patch(kind, obj, with_owner(obj.metadata.owner_references, reference))
 
 
-def _variables(class_: ClusterClass) -> list[Fields]:
+def _variables(class_: ClusterClass) -> list[ClusterClassStatusVariable]:
+    variables = sorted(class_.spec.variables, key=lambda variable: variable.name)
     return [
-        {
-            "name": variable.name,
-            "definitionsConflict": False,
-            "definitions": [
-                without_empty(
-                    {
-                        "from": INLINE,
-                        "required": bool(variable.required_),
-                        "deprecatedV1Beta1Metadata": to_builtin(variable.deprecated_v1beta1_metadata),
-                        "schema": to_builtin(variable.schema),
-                    }
-                )
-            ],
-        }
-        for variable in sorted(class_.spec.variables, key=lambda variable: variable.name)
+        ClusterClassStatusVariable(name=variable.name, definitions_conflict=False, definitions=[_definition(variable)])
+        for variable in variables
     ]
+
+
+def _definition(variable: ClusterClassVariable) -> ClusterClassStatusVariableDefinition:
+    definition = ClusterClassStatusVariableDefinition(
+        from_=INLINE, required_=bool(variable.required_), schema=variable.schema
+    )
+    return replace(definition, deprecated_v1beta1_metadata=variable.deprecated_v1beta1_metadata)
 
 
 def _variables_condition(problem: str) -> Condition:
@@ -202,31 +194,3 @@ def _legacy_versions(condition: Condition) -> LegacyCondition:
     if condition.status == "Unknown":
         return legacy_unknown(REF_VERSIONS, condition.reason, condition.message)
     return legacy_false(REF_VERSIONS, "OutdatedRefVersions", WARNING, condition.message)
-
-
-def _status(
-    class_: ClusterClass,
-    conditions: Sequence[Condition],
-    legacy: Sequence[LegacyCondition],
-    now: datetime,
-    *,
-    variables: Sequence[Fields] | None = None,
-    done: bool = False,
-) -> MergePatch | None:
-    """The patch of the status; None if nothing changes. `done` sets the observed generation."""
-    old: Fields = to_builtin(class_.status)
-    held = list(conditions_of(class_))
-    for condition in conditions:
-        held = set_condition(held, condition, now=now, generation=class_.metadata.generation)
-    new = put(old, to_builtin(held), ("conditions",))
-    if legacy:
-        older = list(legacy_conditions(class_))
-        for legacy_condition in legacy:
-            older = set_legacy(older, legacy_condition, now=now)
-        new = put(new, to_builtin(older), ("deprecated", "v1beta1", "conditions"))
-    if variables is not None and (variables or "variables" in old):
-        new = put(new, list(variables), ("variables",))
-    if done:
-        new = put(new, class_.metadata.generation, ("observedGeneration",))
-    change = diff(old, new)
-    return patch_status(CLUSTER_CLASS, class_, change) if change else None

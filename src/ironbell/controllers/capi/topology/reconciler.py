@@ -26,6 +26,7 @@ from ironbell.api.meta import Resource
 from ironbell.contract.clusters.external import external_watch
 from ironbell.contract.clusters.paused import is_paused
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.controllers.capi.topology import status
 from ironbell.controllers.capi.topology.computing import compute
 from ironbell.controllers.capi.topology.current import Current, read_current
@@ -36,7 +37,7 @@ from ironbell.controllers.capi.topology.status import CLASS_NOT_RECONCILED, DELE
 from ironbell.controllers.capi.topology.variables.values import Schemas
 from ironbell.controllers.capi.topology.writing import Writer
 from ironbell.kube.conditions import find_condition
-from ironbell.kube.decision import Action, Decision, Key, do, wait
+from ironbell.kube.decision import Decision, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Changes, Declaration, Watch, read_by
@@ -145,29 +146,29 @@ class TopologyReconciler:
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         cluster, blueprint, current = observed.cluster, observed.blueprint, observed.current
+        draft = ConditionsDraft(CLUSTER, cluster, now)
         if _is_paused(cluster):
-            return _waiting(cluster, status.paused(cluster), now)
-        if is_deleting(cluster):
-            return _waiting(cluster, Outcome(DELETING, "Cluster is deleting"), now)
-        if observed.not_yet:
-            return wait("ObjectsNotListed", observed.not_yet)
-        if observed.problem is not None or blueprint is None or current is None:
-            return _waiting(cluster, observed.problem or Outcome(FAILED, "the ClusterClass was not read"), now)
+            status.report(draft, status.paused(cluster))
+        elif draft.is_deleting:
+            status.report(draft, Outcome(DELETING, "Cluster is deleting"))
+        elif observed.not_yet:
+            draft.wait("ObjectsNotListed", observed.not_yet)
+        elif observed.problem is not None or blueprint is None or current is None:
+            status.report(draft, observed.problem or Outcome(FAILED, "the ClusterClass was not read"))
+        else:
+            self._reconcile(draft, blueprint, current)
+        return draft.decision()
+
+    def _reconcile(self, draft: ConditionsDraft[Cluster], blueprint: Blueprint, current: Current) -> None:
         try:
-            computed = compute(cluster, blueprint, current, self._schemas)
-            actions: list[Action] = list(Writer(cluster, blueprint, current, computed).all())
+            computed = compute(draft.obj, blueprint, current, self._schemas)
+            draft.owned += list(Writer(draft.obj, blueprint, current, computed).all())
         except TopologyError as error:
-            return _waiting(cluster, Outcome(FAILED, error.message), now)
-        outcome = status.of_versions(cluster, computed.versions, computed.desired.control_plane)
-        patch = status.change(cluster, outcome, now, versions=computed.versions)
-        if outcome.is_true:
-            return do(*actions, patch)
-        return wait(outcome.reason, outcome.message, *actions, patch)
+            status.report(draft, Outcome(FAILED, error.message))
+            return
+        outcome = status.of_versions(draft.obj, computed.versions, computed.desired.control_plane)
+        status.report(draft, outcome, versions=computed.versions)
 
 
 def _is_paused(cluster: Cluster) -> bool:
     return is_paused(cluster, cluster_paused=bool(cluster.spec.paused))
-
-
-def _waiting(cluster: Cluster, outcome: Outcome, now: datetime) -> Decision:
-    return wait(outcome.reason, outcome.message, status.change(cluster, outcome, now))

@@ -7,27 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
-from ironbell.api.cluster import CLUSTER
-from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.cluster import Cluster, ClusterReplicasStatus
+from ironbell.api.cluster.common import StatusUpgradePlanVersion
 from ironbell.api.cluster.deprecated import LegacyCondition
-from ironbell.api.meta import Condition, to_builtin
 from ironbell.contract.clusters.paused import has_paused_annotation
-from ironbell.contract.conditions import conditions_of, set_condition
-from ironbell.contract.conditions.legacy import (
-    ERROR,
-    INFO,
-    legacy_conditions,
-    legacy_false,
-    legacy_true,
-    set_legacy,
-)
+from ironbell.contract.conditions.draft import ConditionsDraft
+from ironbell.contract.conditions.legacy import ERROR, INFO, legacy_false, legacy_true
 from ironbell.controllers.capi.topology.desired.versions import Versions, WorkerVersions
-from ironbell.controllers.capi.topology.plain import kind_of, put
-from ironbell.kube.decision import Fields, MergePatch, patch_status
-from ironbell.kube.patches import diff
+from ironbell.controllers.capi.topology.plain import kind_of
+from ironbell.kube.decision import Fields
+from ironbell.kube.draft import replace
 
 TOPOLOGY_RECONCILED: Final = "TopologyReconciled"
 SUCCEEDED: Final = "ReconcileSucceeded"
@@ -70,35 +61,23 @@ def of_versions(cluster: Cluster, versions: Versions, plane: Fields) -> Outcome:
     return Outcome(_reason(versions), "\n  * ".join(lines))
 
 
-def change(cluster: Cluster, outcome: Outcome, now: datetime, *, versions: Versions | None = None) -> MergePatch | None:
-    """The patch of the Cluster's status; None if nothing changes. Without `versions` the steps are left unchanged."""
-    status: Fields = to_builtin(cluster.status)
-    condition = Condition(
-        type=TOPOLOGY_RECONCILED,
-        status="True" if outcome.is_true else "False",
-        reason=outcome.reason,
-        message=outcome.message,
-    )
-    conditions = set_condition(conditions_of(cluster), condition, now=now, generation=cluster.metadata.generation)
-    legacy = set_legacy(legacy_conditions(cluster), _legacy(outcome), now=now)
-    new = put(status, to_builtin(conditions), ("conditions",))
-    new = put(new, to_builtin(legacy), ("deprecated", "v1beta1", "conditions"))
+def report(draft: ConditionsDraft[Cluster], outcome: Outcome, *, versions: Versions | None = None) -> None:
+    """Set the condition, and wait unless it is true. Without `versions` the steps are left unchanged."""
+    draft.set(TOPOLOGY_RECONCILED, "True" if outcome.is_true else "False", outcome.reason, outcome.message)
+    draft.put_legacy(_legacy(outcome))
+    if not outcome.is_true:
+        draft.wait(outcome.reason, outcome.message)
     if versions is not None:
         of_workers = versions.pools.steps or versions.deployments.steps
-        for name, steps in (("controlPlane", versions.control_plane.steps), ("workers", of_workers)):
-            new = _with_steps(new, name, steps)
-    body = diff(status, new)
-    return patch_status(CLUSTER, cluster, body) if body else None
+        control_plane = _with_steps(draft.status.control_plane, versions.control_plane.steps)
+        workers = _with_steps(draft.status.workers, of_workers)
+        draft.status = replace(draft.status, control_plane=control_plane, workers=workers)
 
 
-def _with_steps(status: Fields, name: str, steps: Sequence[str]) -> Fields:
-    held = status.get(name) or {}
-    rest = {key: value for key, value in held.items() if key != "upgradePlan"}
-    if steps:
-        return put(status, {**rest, "upgradePlan": [{"version": step} for step in steps]}, (name,))
-    if rest:
-        return put(status, rest, (name,))
-    return {key: value for key, value in status.items() if key != name}
+def _with_steps(held: ClusterReplicasStatus | None, steps: Sequence[str]) -> ClusterReplicasStatus | None:
+    plan = [StatusUpgradePlanVersion(version=step) for step in steps]
+    status = replace(held or ClusterReplicasStatus(), upgrade_plan=plan)
+    return None if status == ClusterReplicasStatus() else status
 
 
 def _legacy(outcome: Outcome) -> LegacyCondition:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_SET
 from ironbell.api.cluster.cluster import Cluster
@@ -26,7 +26,8 @@ from ironbell.contract.clusters.external import External, State, read_reference
 from ironbell.contract.clusters.paused import is_paused
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.topology.indexes import MACHINE_SETS, is_owned, joined
-from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, delete, do, wait
+from ironbell.kube.decision import DONE, Decision, Key, delete
+from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.reconciler import Cache, Declaration, read_by
 
@@ -69,23 +70,23 @@ def _unused(cache: Cache, obj: _Workers, used: set[_RefId]) -> tuple[External, .
     )
 
 
-def _decide(kind: AnyKind, observed: Observed, finalizer: str) -> Decision:
-    obj, cluster = observed.obj, observed.cluster
-    if added := add_finalizer(kind, obj, finalizer):
-        return do(added)
-    if is_paused(obj, cluster_paused=cluster is not None and bool(cluster.spec.paused)):
-        return wait("Paused", f"{kind.kind} or its Cluster is paused")
-    if not is_deleting(obj) or not has_finalizer(obj, finalizer):
+def _decide(draft: Draft[Any], observed: Observed, finalizer: str) -> Decision:
+    obj, cluster = draft.obj, observed.cluster
+    unread = [template for template in observed.unused if template.state is State.UNKNOWN]
+    if added := add_finalizer(draft.kind, obj, finalizer):
+        draft.first.append(added)
+    elif is_paused(obj, cluster_paused=cluster is not None and bool(cluster.spec.paused)):
+        draft.wait("Paused", f"{draft.kind.kind} or its Cluster is paused")
+    elif not draft.is_deleting or not has_finalizer(obj, finalizer):
         return DONE
-    for template in observed.unused:
-        if template.state is State.UNKNOWN:
-            return wait("TemplateNotRead", str(template))
-    actions: list[Action | None] = [
-        delete(*template.kind_and_object) for template in observed.unused if template.exists
-    ]
-    if observed.health_check is not None and not is_deleting(observed.health_check):
-        actions.append(delete(MACHINE_HEALTH_CHECK, observed.health_check))
-    return do(*actions, remove_finalizer(kind, obj, finalizer))
+    elif unread:
+        draft.wait("TemplateNotRead", str(unread[0]))
+    else:
+        draft.owned += [delete(*template.kind_and_object) for template in observed.unused if template.exists]
+        if observed.health_check is not None and not is_deleting(observed.health_check):
+            draft.owned.append(delete(MACHINE_HEALTH_CHECK, observed.health_check))
+        draft.last.append(remove_finalizer(draft.kind, obj, finalizer))
+    return draft.decision()
 
 
 class TopologyDeploymentReconciler:
@@ -115,7 +116,7 @@ class TopologyDeploymentReconciler:
         return Observed(deployment, cluster, _unused(cache, deployment, used), check)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        return _decide(MACHINE_DEPLOYMENT, observed, FINALIZER_MACHINE_DEPLOYMENT_TOPOLOGY)
+        return _decide(Draft(MACHINE_DEPLOYMENT, observed.obj, now), observed, FINALIZER_MACHINE_DEPLOYMENT_TOPOLOGY)
 
 
 class TopologyMachineSetReconciler:
@@ -141,4 +142,4 @@ class TopologyMachineSetReconciler:
         return Observed(machine_set, cluster, _unused(cache, machine_set, used))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        return _decide(MACHINE_SET, observed, FINALIZER_MACHINE_SET_TOPOLOGY)
+        return _decide(Draft(MACHINE_SET, observed.obj, now), observed, FINALIZER_MACHINE_SET_TOPOLOGY)
