@@ -45,9 +45,24 @@ _REMEDIES: Final[Mapping[str, str]] = {
 }
 
 
-def remedy_of(problem: BmcProblem) -> str:
+def remedy_of(problem: str) -> str:
     """The remedy of a problem; empty where the message itself names it."""
     return _REMEDIES.get(problem, "")
+
+
+def reported(problem: str, message: str) -> str:
+    """The message of a condition about a BMC. Upstream's conditions have no reason, so the message begins with it."""
+    return f"{problem}: {message}"
+
+
+def reported_problem(message: str) -> str:
+    """The problem with which the message of a condition begins; empty if it reports none."""
+    return next((problem for problem in BmcProblem if message.startswith(reported(problem, ""))), "")
+
+
+def reported_cause(problem: str, message: str) -> str:
+    """The message of a condition or an error without its problem and the problem's remedy."""
+    return message.removeprefix(reported(problem, "")).removesuffix(f"; {remedy_of(problem)}")
 
 
 class BmcError(IronbellError):

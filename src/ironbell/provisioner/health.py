@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final
 
 import msgspec
@@ -44,6 +44,15 @@ class Severity(IntEnum):
 SILENT_BMC: Final = "its BMC does not answer"
 
 
+class Obstacle(Enum):
+    """Problems with a remedy of their own, for programs; others are solved by another server."""
+
+    HELD = "an annotation holds the server"
+    SILENT_BMC = "its BMC does not respond"
+    NO_ADDRESS = "it has no address"
+    CLAIMS_FROM = "its Namespace does not allow the claim"
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A problem that excludes a server."""
@@ -54,6 +63,7 @@ class Problem:
     """The message without parts that differ between servers; empty if there are none."""
     shown: str = ""
     """Text in place of the kind if it is the same for all servers with this kind; empty for the kind itself."""
+    obstacle: Obstacle | None = None
 
     def __str__(self) -> str:
         return self.message
@@ -145,7 +155,7 @@ def _bmc(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> Iterator[Concern]:
     bmc = bmcs.get(key) if key is not None else None
     if bmc is not None and (cause := silence(bmc)):
         name, message = bmc.metadata.name, f"its BMC {bmc.metadata.name} does not answer: {cause}"
-        problem = Problem(message, SILENT_BMC, f"{SILENT_BMC} ({name}: {cause})")
+        problem = Problem(message, SILENT_BMC, f"{SILENT_BMC} ({name}: {cause})", Obstacle.SILENT_BMC)
         yield Concern(Severity.BLOCKED, message, problem)
 
 
@@ -162,16 +172,20 @@ def _wipe(hardware: Hardware) -> Iterator[Concern]:
 def _disks(hardware: Hardware) -> Iterator[Concern]:
     """Concerns by the agent's inventory of disks; the BMC's only serves for counting, since its names differ."""
     expected = [disk.device for disk in hardware.spec.disks if disk.device]
-    inventory = in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
-    names = {device.name for device in inventory.block_devices} if inventory is not None else set()
-    missing = [device for device in expected if (kernel := _KERNEL_NAME.fullmatch(device)) and kernel[1] not in names]
-    if names and missing:
+    if missing := missing_disks(hardware, expected):
         yield Concern(Severity.DOUBTFUL, f"its inventory lacks disk {', '.join(missing)} of spec.disks")
         return
     present = capabilities(hardware).disks
     if present is not None and len(present) < len(set(expected)):
         message = f"its inventory lists {len(present)} of the {len(set(expected))} disks of spec.disks"
         yield Concern(Severity.DOUBTFUL, message)
+
+
+def missing_disks(hardware: Hardware, paths: Sequence[str]) -> list[str]:
+    """Paths that name a whole disk which the agent's inventory lacks; empty if no inventory of disks is known."""
+    inventory = in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
+    names = {device.name for device in inventory.block_devices} if inventory is not None else set()
+    return [path for path in paths if names and (kernel := _KERNEL_NAME.fullmatch(path)) and kernel[1] not in names]
 
 
 def _installations(hardware: Hardware) -> Iterator[Concern]:

@@ -72,6 +72,18 @@ def hardware(name: str = "s1", *, annotations: dict[str, str] | None = None, **m
     return obj(TINKERBELL, "Hardware", name, metadata=metadata, **more)
 
 
+def claimable(name: str = "s1", **more: Any) -> Object:
+    """A Hardware that nothing but `more` keeps from being claimed."""
+    address = {"mac": "02:00:00:00:00:01", "ip": {"address": "192.0.2.7", "netmask": "255.255.255.0"}}
+    spec = {
+        "interfaces": [{"dhcp": address, "netboot": {"allowPXE": True, "allowWorkflow": True}}],
+        "disks": [{"device": "/dev/vda"}],
+    }
+    instance = {"metadata": {"instance": {"id": name}}}
+    server = hardware(name, annotations=more.pop("annotations", None), **{**spec, **more})
+    return {**server, "spec": {**server["spec"], **instance}}
+
+
 def answer(root: Object, *others: Object) -> Diagnosis:
     """As the reader would find it: lists are answered by kind and labels, and what is not given does not exist."""
     world, everything = World(), (root, *others)

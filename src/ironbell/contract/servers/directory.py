@@ -35,8 +35,6 @@ AGENT_TIMEOUT: Final = "ironbell.dev/agent-timeout"
 a TinkerbellMachine, yours: the same for the Workflow that wipes the server."""
 ERROR: Final = "ironbell.dev/error"
 """On Hardware and Templates whose state is `Error`: what is wrong."""
-SHARED: Final = "is claimed by several Hardware"
-"""In `ERROR`: a value that must be unique is that of several Hardware, which are named behind it."""
 
 
 class Attribute(Enum):
@@ -68,7 +66,7 @@ class Ambiguous:
 
     @property
     def message(self) -> str:
-        claimed = f"{self.attribute.value} {self.value} {SHARED} ({', '.join(self.names)})"
+        claimed = f"{self.attribute.value} {self.value} is claimed by several Hardware ({', '.join(self.names)})"
         is_unserved = self.attribute in (Attribute.MACHINE_UUID, Attribute.DISK_SERIAL)
         return f"{claimed}; none of them {'gets an action' if is_unserved else 'is served'}"
 

@@ -25,7 +25,7 @@ from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError
-from ironbell.bmc.driver import BmcProblem, problem_of
+from ironbell.bmc.driver import BmcProblem, problem_of, reported, reported_problem
 from ironbell.contract.servers.ineffective import FIELDS_WITHOUT_EFFECT, listed, of_connection
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE
@@ -144,7 +144,7 @@ class MachineReconciler:
         machine, problem = observed.machine, problem_of(error)
         ineffective = of_connection(machine.spec.connection) if problem is BmcProblem.UNREACHABLE else []
         remedy = f"; {listed(ineffective)}" if ineffective else ""
-        message = f"{problem}: {error.message}{remedy}"[:MESSAGE_LIMIT]
+        message = reported(problem, f"{error.message}{remedy}")[:MESSAGE_LIMIT]
         status = _with_ineffective(_contactable(machine.status, False, message, now), machine, now)
         status = msgspec.structs.replace(status, power_state=PowerState.UNKNOWN)
         actions = (
@@ -207,6 +207,6 @@ def _contact_event(machine: Machine, value: bool, reason: str, message: str) -> 
         if old is None or old.status == "True":
             return None
         return emit(MACHINE, machine, reason=reason, message=message)
-    if old is not None and old.status == "False" and old.message.startswith(f"{reason}:"):
+    if old is not None and old.status == "False" and reported_problem(old.message) == reason:
         return None
     return emit(MACHINE, machine, reason=reason, message=message, warning=True)

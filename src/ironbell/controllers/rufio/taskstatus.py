@@ -10,6 +10,7 @@ from typing import Final
 
 from ironbell.api.bmc.task import TASK, Task, TaskCondition, TaskConditionType
 from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.bmc.driver import reported, reported_problem
 from ironbell.kube.decision import Decision, Fields, MergePatch, do, emit, patch_status
 
 LIMIT_S: Final = 600.0
@@ -58,9 +59,9 @@ def completed(task: Task, message: str, now: datetime) -> MergePatch:
 def held_up(task: Task, reason: str, message: str) -> MergePatch | None:
     """Report why the Task is blocked; None while the reason stays the same."""
     old = condition(task, TaskConditionType.COMPLETED)
-    if old is not None and old.message.startswith(f"{reason}:"):
+    if old is not None and reported_problem(old.message) == reason:
         return None
-    conditions = [_condition(TaskConditionType.COMPLETED, "False", f"{reason}: {message}")]
+    conditions = [_condition(TaskConditionType.COMPLETED, "False", reported(reason, message))]
     return patch_status(TASK, task, {"conditions": conditions})
 
 

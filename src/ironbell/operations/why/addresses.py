@@ -5,7 +5,6 @@ Source: kubernetes-sigs/cluster-api: docs/book/src/developer/providers/contracts
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -17,8 +16,11 @@ from ironbell.contract.causes import Weight
 from ironbell.controllers.ipam.hardware import claim_name, pool_reference
 from ironbell.controllers.ipam.observed import ADDRESS_POOL
 from ironbell.operations.why.advice import Advice
+from ironbell.operations.why.candidates import SELECTED_FROM, candidates, waits_for_server
 from ironbell.operations.why.model import Finding, Object, Query, Ref
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, ref_of, since
+from ironbell.provisioner.health import Obstacle
+from ironbell.provisioner.lifecycle.selection import obstacles
 
 _OF_CLAIM: Final[dict[str, Advice]] = {
     "PoolNotFound": Advice("the pool exists", "Create the pool, or correct spec.poolRef"),
@@ -30,38 +32,41 @@ _OF_CLAIM: Final[dict[str, Advice]] = {
     "AddressInvalid": Advice("the claim is created again", "Delete the IPAddressClaim"),
 }
 
-
-_NO_ADDRESS: Final = "dhcp.ip.address is empty"
-"""Part of the message of a machine without a server: the servers have no address."""
 _FOLLOWED: Final = 4
 
 
 def queries(obj: Object) -> list[Query]:
-    """Queries for the IPAddressClaims that an infrastructure machine may wait for."""
+    """Queries for the IPAddressClaims, or the servers, that an infrastructure machine may wait for."""
     if condition(obj, "Ready").get("status") == "True":
         return []
     namespace, name = obj["metadata"].get("namespace", ""), labels(obj).get(LABEL_CLUSTER_NAME, "")
-    claims = Query(IP_ADDRESS_CLAIM.group, IP_ADDRESS_CLAIM.kind, namespace)
-    if _lacks_servers_with_address(obj):
-        return [claims]
-    return [replace(claims, labels=f"{LABEL_CLUSTER_NAME}={name}")] if name else []
+    if waits_for_server(obj):
+        return list(SELECTED_FROM)
+    selector = f"{LABEL_CLUSTER_NAME}={name}"
+    return [Query(IP_ADDRESS_CLAIM.group, IP_ADDRESS_CLAIM.kind, namespace, selector)] if name else []
 
 
 def waited_for(obj: Object, world: World) -> list[Ref]:
-    """Return IPAddressClaims without an address that the infrastructure machine owns; if it waits for a server, also
-    the servers that wait for an address."""
+    """Return IPAddressClaims without an address that the infrastructure machine owns; if it waits for a server, the
+    servers that wait for an address."""
+    if waits_for_server(obj):
+        return _servers_without_address(obj, world)[:_FOLLOWED]
     open_claims = [claim for query in queries(obj) for claim in world.listed(query) if not _has_address(claim)]
-    uid, namespace = obj["metadata"].get("uid"), obj["metadata"].get("namespace", "")
-    refs = [ref_of(claim) for claim in open_claims if uid in {owner.get("uid") for owner in _owners(claim)}]
-    if _lacks_servers_with_address(obj):
-        servers = [owner for claim in open_claims for owner in _owners(claim) if owner.get("kind") == HARDWARE.kind]
-        refs += [Ref(HARDWARE.group, HARDWARE.kind, namespace, owner["name"]) for owner in servers]
-    return refs[:_FOLLOWED]
+    uid = obj["metadata"].get("uid")
+    return [ref_of(claim) for claim in open_claims if uid in {owner.get("uid") for owner in _owners(claim)}][:_FOLLOWED]
 
 
-def _lacks_servers_with_address(obj: Object) -> bool:
-    ready = condition(obj, "Ready")
-    return ready.get("reason") == "WaitingForHardware" and _NO_ADDRESS in ready.get("message", "")
+def _servers_without_address(obj: Object, world: World) -> list[Ref]:
+    """Servers that the machine cannot claim because a pool has not given them an address; empty if others matter."""
+    servers = candidates(obj, world)
+    if Obstacle.NO_ADDRESS not in obstacles(servers):
+        return []
+    waiting = (candidate for candidate in servers if candidate.problems[0].obstacle is Obstacle.NO_ADDRESS)
+    return [
+        Ref(HARDWARE.group, HARDWARE.kind, *candidate.hardware.key)
+        for candidate in waiting
+        if pool_reference(candidate.hardware.metadata.annotations.get(ADDRESS_POOL, "")) is not None
+    ]
 
 
 def claim_of_hardware(obj: Object) -> Ref | None:

@@ -60,9 +60,15 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "TemplateNotFound": Advice("the Template exists", "Create the Template, or correct the name"),
     "TemplateEmpty": Advice("the Template has spec.data", "Fill in spec.data of the Template"),
     "MissingISO": Advice("spec.bootOptions.isoURL is set", "Set it in the TinkerbellMachineTemplate"),
-    "NodeImageMissing": Advice("the image is served"),
-    "NodeImagesUnknown": Advice("the index of images can be read"),
-    "NoNodeImages": Advice("an image is named or served"),
+    "NodeImageMissing": Advice(
+        "the image is served", "Build it, or name another image in spec.imageLookupFormat of the TinkerbellCluster"
+    ),
+    "NodeImagesUnknown": Advice(
+        "the index of images can be read", "Make the index readable for Ironbell's controllers"
+    ),
+    "NoNodeImages": Advice(
+        "an image is named or served", "Serve images of nodes, or set spec.imageLookupFormat of the TinkerbellCluster"
+    ),
     "InvalidImageLookup": Advice("the format is valid", "Correct imageLookupFormat"),
     "MetadataURLUnknown": Advice("the metadata URL is known", "Set it, or use a template of your own"),
     "WaitingForManualAction": Advice(

@@ -1,92 +1,78 @@
-"""Dependencies of a machine of the Tinkerbell provider, and why each server cannot be claimed for it."""
+"""Servers that a machine of the Tinkerbell provider may claim, and why each of them cannot be claimed for it. Pure."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from ironbell.api.bmc import JOB
 from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
-from ironbell.api.client import Forbidden, ListOptions, Selector
 from ironbell.api.core import NAMESPACE
-from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.labels import SelectorError
 from ironbell.controllers.capt.host import wish
-from ironbell.kube.transport.http import HttpApi
-from ironbell.operations.discovered import Object
-from ironbell.operations.objects import find_object
+from ironbell.operations.why.model import Object, Query
+from ironbell.operations.why.world import World, condition, group_of, ref_of
 from ironbell.provisioner.claims_from import UNSET, ClaimRules, claim_rules
-from ironbell.provisioner.lifecycle.created import power_off_name, wipe_name
+from ironbell.provisioner.lifecycle.claiming import WAITING_FOR_HARDWARE
 from ironbell.provisioner.lifecycle.names import QUEUED_IN
 from ironbell.provisioner.lifecycle.selection import NO_BMCS, Bmcs, Candidate, verdicts
 
 SHOWN: Final = 20
+SELECTED_FROM: Final = tuple(Query(kind.group, kind.kind, "") for kind in (HARDWARE, BMC_MACHINE, NAMESPACE))
+"""Lists from which a server is selected."""
 
 
-async def of_machine(api: HttpApi, machine_object: Object) -> AsyncIterator[Object]:
-    """Yield the machine's Workflows, its power-off Job and its server; without a server, every server with its
-    objections."""
-    machine = TINKERBELL_MACHINE.convert(machine_object)
-    namespace = machine.status.target_namespace or machine.metadata.namespace
-    for kind, name in (
-        (WORKFLOW, machine.metadata.name),
-        (WORKFLOW, wipe_name(machine)),
-        (JOB, power_off_name(machine)),
-        (HARDWARE, machine.spec.hardware_name),
-    ):
-        if name and (obj := await find_object(api, kind, namespace, name)) is not None:
-            yield obj
-    if not machine.spec.hardware_name and machine.metadata.deletion_timestamp is None:
-        page = await api.list(HARDWARE.collection, "", ListOptions(Selector()))
-        bmcs = [
-            BMC_MACHINE.decode(i) for i in (await api.list(BMC_MACHINE.collection, "", ListOptions(Selector()))).items
-        ]
-        servers = [HARDWARE.decode(item) for item in page.items]
-        rules = await _claim_rules(api)
-        for candidate in candidates(machine, servers, {bmc.key: bmc for bmc in bmcs}, rules):
-            yield candidate
+def waits_for_server(obj: Object) -> bool:
+    """Return whether the object is a TinkerbellMachine for which no server can be claimed."""
+    is_machine = (group_of(obj), obj["kind"]) == (TINKERBELL_MACHINE.group, TINKERBELL_MACHINE.kind)
+    return is_machine and condition(obj, "Ready").get("reason") == WAITING_FOR_HARDWARE
 
 
-async def _claim_rules(api: HttpApi) -> ClaimRules:
-    """Rules for claims of servers in other namespaces; unset for users who may not read Namespaces."""
-    with contextlib.suppress(Forbidden):
-        page = await api.list(NAMESPACE.collection, "", ListOptions(Selector()))
-        return claim_rules(NAMESPACE.decode(item) for item in page.items)
-    return UNSET
+def candidates(obj: Object, world: World) -> list[Candidate]:
+    """The servers that were read, as the selection evaluates them for this TinkerbellMachine; the best first."""
+    ref = ref_of(obj)
+    if ref not in world.candidates:
+        servers, bmcs, namespaces = (world.listed(query) for query in SELECTED_FROM)
+        world.candidates[ref] = evaluate(
+            TINKERBELL_MACHINE.convert(obj),
+            [HARDWARE.convert(server) for server in servers],
+            {bmc.key: bmc for bmc in map(BMC_MACHINE.convert, bmcs)},
+            claim_rules(map(NAMESPACE.convert, namespaces)),
+        )
+    return world.candidates[ref]
 
 
-def candidates(
-    machine: TinkerbellMachine, servers: Sequence[Any], bmcs: Bmcs = NO_BMCS, claims: ClaimRules = UNSET
-) -> list[Object]:
-    """Every server as an object to print, with the result of the selection as its state; the best first."""
+def evaluate(
+    machine: TinkerbellMachine, servers: Sequence[Hardware], bmcs: Bmcs = NO_BMCS, claims: ClaimRules = UNSET
+) -> list[Candidate]:
+    """Evaluate servers for a machine; empty if its label selectors are not valid."""
     label, _, domain = machine.metadata.annotations.get(QUEUED_IN, "").partition("=")
+    namespace = machine.metadata.namespace
     try:
         wished = wish(
-            machine.spec,
-            failure_domain_label=label,
-            failure_domain=domain,
-            namespace=machine.metadata.namespace,
-            claims=claims,
+            machine.spec, failure_domain_label=label, failure_domain=domain, namespace=namespace, claims=claims
         )
     except SelectorError:
         return []
-    results = verdicts(wished, servers, bmcs)
-    objects = [_as_object(candidate) for candidate in results[:SHOWN]]
-    if len(results) > SHOWN:
-        rest = f"{len(results) - SHOWN} more of equal or lower rank"
-        objects.append({"kind": "Hardware", "metadata": {"namespace": "", "name": "..."}, "status": {"state": rest}})
-    return objects
+    return verdicts(wished, servers, bmcs)
 
 
-def _as_object(candidate: Candidate) -> Object:
-    namespace, name = candidate.hardware.key
+def as_objects(results: Sequence[Candidate]) -> list[Object]:
+    """The best candidates as objects to print, with the result of the selection as their state."""
+    objects = [_as_object(*candidate.hardware.key, _state(candidate)) for candidate in results[:SHOWN]]
+    rest = len(results) - SHOWN
+    return [*objects, _as_object("", "...", f"{rest} more of equal or lower rank")] if rest > 0 else objects
+
+
+def _as_object(namespace: str, name: str, state: str) -> Object:
+    return {"kind": HARDWARE.kind, "metadata": {"namespace": namespace, "name": name}, "status": {"state": state}}
+
+
+def _state(candidate: Candidate) -> str:
+    if not candidate.fits:
+        return f"ruled out: {'; '.join(map(str, candidate.problems))}"
     last = f"; claimed only if no better server fits: {'; '.join(candidate.concerns)}" if candidate.concerns else ""
-    state = (
-        f"fits, score {candidate.score}{last}"
-        if candidate.fits
-        else f"ruled out: {'; '.join(map(str, candidate.problems))}"
-    )
-    return {"kind": "Hardware", "metadata": {"namespace": namespace, "name": name}, "status": {"state": state}}
+    return f"fits, score {candidate.score}{last}"

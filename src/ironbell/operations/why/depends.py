@@ -23,6 +23,7 @@ from ironbell.api.cluster.names import (
 )
 from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.contract.causes import weight_of
 from ironbell.contract.clusters.machine_causes import POWERED_ON
 from ironbell.contract.servers.claim import claim_of
@@ -69,6 +70,10 @@ def queries(obj: Object) -> list[Query]:
         return [Query(TASK.group, TASK.kind, namespace, f"owner-name={name}")]
     if kind == (HARDWARE.group, HARDWARE.kind):
         return [Query(core.EVENT.group, core.EVENT.kind, namespace, fields=f"involvedObject.name={name}")]
+    if kind == (WORKFLOW.group, WORKFLOW.kind):
+        server = hardware_of_workflow(obj) if obj.get("status", {}).get("state") == WorkflowState.FAILED else None
+        fields = f"metadata.name={server.name}" if server is not None else ""
+        return [Query(HARDWARE.group, HARDWARE.kind, namespace, fields=fields)] if fields else []
     return addresses.queries(obj) if _is_infrastructure_machine(obj) else []
 
 
@@ -192,7 +197,21 @@ def _of_scaled(obj: Object, scope: str, world: World) -> list[Ref]:
     sets = [member for below in of_sets for member in world.listed(below) if not is_settled(member)]
     if obj["kind"] == MACHINE_SET.kind:
         machines = [machine for machine in machines if uid in {owner.get("uid") for owner in _owners(machine)}]
-    return [ref_of(machine) for machine in (*_likely(machines), *sets)]
+    return [*(ref_of(machine) for machine in (*_likely(machines), *sets)), *_templates(obj)]
+
+
+def _templates(obj: Object) -> list[Ref]:
+    """Templates without which no further Machine can be created; none while no Machine is missing."""
+    if condition(obj, "ScalingUp").get("status") != "True":
+        return []
+    spec = obj.get("spec", {})
+    of_workers, of_plane = spec.get("template", {}).get("spec", {}), spec.get("machineTemplate", {})
+    references = (
+        of_workers.get("infrastructureRef"),
+        of_workers.get("bootstrap", {}).get("configRef"),
+        of_plane.get("spec", {}).get("infrastructureRef") or of_plane.get("infrastructureRef"),
+    )
+    return _references(obj["metadata"].get("namespace", ""), *references)
 
 
 def _likely(machines: Iterable[Object]) -> list[Object]:

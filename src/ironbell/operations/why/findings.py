@@ -15,7 +15,7 @@ from ironbell.api.cluster import MACHINE as CLUSTER_MACHINE
 from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.contract.causes import Weight
-from ironbell.controllers.capi.cluster.endpoint import IN_USE
+from ironbell.controllers.capi.cluster import endpoint
 from ironbell.operations.why import addresses, servers, workflows
 from ironbell.operations.why.depends import CHANGES
 from ironbell.operations.why.model import Finding, Object, Ref
@@ -32,8 +32,6 @@ _TOPOLOGY_FAILED: Final = {
     "ClusterClassNotReconciled": "Correct the ClusterClass",
 }
 """Remedies by reason of TopologyReconciled, for reasons that need the user."""
-_CANNOT_CREATE: Final = ("does not exist", "do not exist", "could not be created")
-"""Parts of messages of ScalingUp which mean that no Machine is created until the user changes something."""
 _SUMMARIES: Final = ("Available", "Ready", "Provisioned")
 _OPTIONAL: Final = {(kind.group, kind.kind) for kind in (WORKFLOW, JOB, IP_ADDRESS_CLAIM)}
 """Kinds whose objects are created when they are needed: a missing one blocks nothing."""
@@ -106,8 +104,8 @@ def _summary(obj: Object) -> Finding | None:
     """Report the object's summary condition, if it is bad."""
     reported = conditions(obj)
     blocked = reported.get("ScalingUp", {})
-    if blocked.get("status") == "True" and any(sign in blocked.get("message", "") for sign in _CANNOT_CREATE):
-        remedy = "Create what does not exist or correct the reference; correct what the API rejects"
+    if blocked.get("status") == "True" and _creation_failed(obj):
+        remedy = "Correct what the API rejects"
         return replace(_of_condition(blocked, Weight.NEEDS_HELP), ends_when="Machines are created", remedy=remedy)
     weight = Weight.CONSEQUENCE if group_of(obj).endswith("cluster.x-k8s.io") else Weight.WAITING
     if not reported and "status" in obj and group_of(obj).startswith("infrastructure."):
@@ -123,6 +121,13 @@ def _summary(obj: Object) -> Finding | None:
     return None
 
 
+def _creation_failed(obj: Object) -> bool:
+    """Return whether the API rejects Machines, or what they need; only a v1beta1 condition has this as a reason."""
+    legacy = obj.get("status", {}).get("deprecated", {}).get("v1beta1", {}).get("conditions", [])
+    created: Object = next((reported for reported in legacy if reported["type"] == "MachinesCreated"), {})
+    return created.get("status") == "False" and created.get("reason") != "PreflightCheckFailed"
+
+
 def _of_condition(reported: Object, weight: Weight) -> Finding:
     message, reason = one_line(reported.get("message", "")), reported.get("reason", "")
     message = message or f"condition {reported['type']} is {reported['status']}" + (f" ({reason})" if reason else "")
@@ -134,16 +139,16 @@ def _cluster(obj: Object, world: World, now: datetime) -> Finding | None:
     deletion = _deletion(obj)
     if deletion is not None:
         return deletion
-    shared = next((reported for reported in conditions(obj).values() if reported.get("reason") == IN_USE), None)
+    shared = next((entry for entry in conditions(obj).values() if entry.get("reason") == endpoint.IN_USE), None)
     if shared is not None:
-        message, _, remedy = one_line(shared.get("message", "")).partition(". ")
-        ends = "each Cluster has an endpoint of its own"
-        return Finding(message, IN_USE, since(shared), ends, remedy.rstrip("."), Weight.NEEDS_HELP)
+        remedy, ends = endpoint.remedy(CLUSTER.convert(obj)), "each Cluster has an endpoint of its own"
+        message = one_line(shared.get("message", "")).removesuffix(f". {remedy}.")
+        return Finding(message, endpoint.IN_USE, since(shared), ends, remedy, Weight.NEEDS_HELP)
     initialized = condition(obj, "ControlPlaneInitialized").get("status") == "True"
     probe, topology = condition(obj, "RemoteConnectionProbe"), condition(obj, "TopologyReconciled")
     if initialized and probe.get("status") == "False":
-        endpoint = obj.get("spec", {}).get("controlPlaneEndpoint") or {}
-        where = f"{endpoint.get('host', '?')}:{endpoint.get('port', '?')}"
+        address = obj.get("spec", {}).get("controlPlaneEndpoint") or {}
+        where = f"{address.get('host', '?')}:{address.get('port', '?')}"
         return Finding(
             f"its API server at {where} does not answer",
             probe.get("reason", ""),

@@ -29,7 +29,10 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Objects of one kind in a namespace, by label or field selector."""
+    """Objects of one kind in a namespace, by label or field selector.
+
+    Without a namespace, all objects; they refine a remedy, and users who may not read them get a general one.
+    """
 
     group: str
     kind: str

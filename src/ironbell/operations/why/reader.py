@@ -8,7 +8,6 @@ import msgspec
 
 from ironbell.api import core
 from ironbell.api.client import Forbidden, ListOptions, NotFound, Selector
-from ironbell.api.kind import Collection
 from ironbell.kube.transport.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.why.depends import as_root, dependencies, queries
@@ -17,6 +16,7 @@ from ironbell.operations.why.world import World, ref_of
 
 MOST_OBJECTS: Final = 80
 """Objects read for one answer; more distant ones are left out."""
+_CORE: Final = {kind.kind: kind.collection for kind in (core.EVENT, core.NAMESPACE)}
 
 
 async def read_world(api: HttpApi, root: Object, discovered: Discovered | None = None) -> World:
@@ -71,7 +71,7 @@ class _Reader:
         if query in self.world.lists:
             return
         try:
-            where = core.EVENT.collection if query.kind == core.EVENT.kind else await self._where(query)
+            where = _CORE.get(query.kind) or await self._discovered.collection(query.group, query.kind)
         except NoSuchKindError:
             self.world.lists[query] = ()
             return
@@ -80,7 +80,7 @@ class _Reader:
             page = await self._api.list(where, query.namespace, options)
         except (Forbidden, NotFound) as error:
             self.world.lists[query] = ()
-            if isinstance(error, Forbidden):
+            if isinstance(error, Forbidden) and query.namespace:
                 self._leave_out(f"Not read: {where.plural} of namespace {query.namespace} ({error.message}).")
             return
         decoded = [msgspec.json.decode(item) for item in page.items]
@@ -93,6 +93,3 @@ class _Reader:
     def _leave_out(self, message: str) -> None:
         if message not in self.world.left_out:
             self.world.left_out.append(message)
-
-    async def _where(self, query: Query) -> Collection:
-        return await self._discovered.collection(query.group, query.kind)

@@ -26,9 +26,11 @@ from ironbell.operations.cluster.snapshot import (
 from ironbell.operations.cluster.status import standing
 from ironbell.operations.discovered import Discovered, Object
 from ironbell.operations.objects import find_object
-from ironbell.operations.why.candidates import of_machine
+from ironbell.operations.why.candidates import as_objects, candidates, waits_for_server
 from ironbell.operations.why.depends import is_settled
+from ironbell.operations.why.reader import read_world
 from ironbell.operations.why.world import condition
+from ironbell.provisioner.lifecycle.created import power_off_name, wipe_name
 
 LATEST_TASKS = 1
 MACHINES_SHOWN = 2
@@ -39,12 +41,12 @@ async def related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[O
     namespace, spec = obj["metadata"].get("namespace", ""), obj.get("spec", {})
     if kind.group.endswith("cluster.x-k8s.io"):
         if obj["kind"] == TINKERBELL_MACHINE.kind:
-            async for server in of_machine(api, obj):
+            async for server in _of_tinkerbell_machine(api, obj):
                 yield server
         async for below in _of_cluster(api, obj):
             yield below
             if below["kind"] == TINKERBELL_MACHINE.kind and "spec" in below:
-                async for server in of_machine(api, below):
+                async for server in _of_tinkerbell_machine(api, below):
                     yield server
     elif kind is WORKFLOW:
         if not obj.get("status", {}).get("tasks") and spec.get("templateRef"):
@@ -65,6 +67,23 @@ async def related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[O
         failed = [t for t in tasks if t not in unfinished and condition(t, "Failed").get("status") == "True"]
         for task in (failed or unfinished)[:LATEST_TASKS]:
             yield task
+
+
+async def _of_tinkerbell_machine(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
+    """Yield the machine's Workflows, its power-off Job and its server, or the servers that it may claim."""
+    machine = TINKERBELL_MACHINE.convert(obj)
+    namespace = machine.status.target_namespace or machine.metadata.namespace
+    for kind, name in (
+        (WORKFLOW, machine.metadata.name),
+        (WORKFLOW, wipe_name(machine)),
+        (JOB, power_off_name(machine)),
+        (HARDWARE, machine.spec.hardware_name),
+    ):
+        if name and (created := await find_object(api, kind, namespace, name)) is not None:
+            yield created
+    if waits_for_server(obj):
+        for candidate in as_objects(candidates(obj, await read_world(api, obj))):
+            yield candidate
 
 
 async def _get_or_missing(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> Object:

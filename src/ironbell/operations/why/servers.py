@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Final
 
 from ironbell.api.bmc import MACHINE as BMC_MACHINE
-from ironbell.api.bmc.machine import MachineConditionType, PowerState
+from ironbell.api.bmc.machine import MachineConditionType
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.bmc.driver import BmcProblem, remedy_of
+from ironbell.bmc.driver import BmcProblem, reported_cause, reported_problem
 from ironbell.contract.causes import Weight, weight_of
 from ironbell.contract.clusters import bootstrap
 from ironbell.contract.clusters.machine_causes import POWERED_ON
 from ironbell.contract.servers.boot_progress import BootStage
 from ironbell.contract.servers.claim import CLAIMED_SINCE, HELD, claim_of
-from ironbell.contract.servers.directory import ERROR, KEEP_DISKS, SHARED
+from ironbell.contract.servers.directory import ERROR, KEEP_DISKS
 from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue
+from ironbell.controllers.tink.hardware import problems
 from ironbell.operations.why import addresses
 from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
+from ironbell.operations.why.candidates import candidates, waits_for_server
 from ironbell.operations.why.depends import hardware_events, hardware_of
 from ironbell.operations.why.model import Finding, Object, Owner
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, since
+from ironbell.provisioner import claims_from
 from ironbell.provisioner.bmc_address import cause_and_remedy
-from ironbell.provisioner.claims_from import CLAIMS_FROM
 from ironbell.provisioner.deferral import reservation_of
 from ironbell.provisioner.deletion import waits_for_hold
+from ironbell.provisioner.health import Obstacle
 from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
-from ironbell.provisioner.node_images import IMAGE_REASONS
+from ironbell.provisioner.lifecycle.selection import obstacles
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
-_HELD_FIRST: Final = re.compile(r"fits: \d+: it is held")
-"""Part of a message about missing servers which means that holds are the commonest objection."""
 _UNKNOWN: Final = Advice("it is Ready")
 
 
@@ -62,19 +62,27 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
     advice, weight = OF_TINKERBELL_MACHINE.get(reason, _UNKNOWN), weight_of(reason)
     server = obj.get("spec", {}).get("hardwareName", "")
     message, remedy = ready.get("message", "") or reason, advice.remedy
-    if reason in IMAGE_REASONS:
-        message, _, remedy = message.partition(". ")
-    elif reason == "WaitingForHardware" and " does not answer" in message:
-        remedy = "Correct what keeps the BMC from answering, add Hardware, or release a server"
-    elif reason == "WaitingForHardware" and _HELD_FIRST.search(message):
-        remedy = f"Remove annotation {HELD} from a server that may be used, add Hardware, or release a server"
-    elif reason == "WaitingForHardware" and CLAIMS_FROM in message:
-        own = obj["metadata"].get("namespace", "")
-        named = f'Add "{own}" to annotation {CLAIMS_FROM} of the Namespace of the servers'
-        remedy = f"{named}, add Hardware, or release a server"
-    if weight is Weight.WAITING and server and server not in message:
+    if waits_for_server(obj) and (first := _shortage_remedy(obj, world)):
+        remedy = f"{first}, add Hardware, or release a server"
+    if weight is Weight.WAITING and server:
         message = f"{message.rstrip('.')} (on server {server})"
-    return Finding(message, reason, since(ready), advice.ends_when, remedy.rstrip("."), weight)
+    return Finding(message, reason, since(ready), advice.ends_when, remedy, weight)
+
+
+def _shortage_remedy(obj: Object, world: World) -> str:
+    """The remedy for what keeps servers from being claimed; empty if it is only that other servers are needed."""
+    servers = candidates(obj, world)
+    known = obstacles(servers)
+    if Obstacle.SILENT_BMC in known:
+        return "Correct what keeps the BMC from answering"
+    # a hold has a reason: it is only named if most servers are held
+    if known[:1] == [Obstacle.HELD]:
+        return f"Remove annotation {HELD} from a server that may be used"
+    if Obstacle.CLAIMS_FROM not in known:
+        return ""
+    forbidden = (server for server in servers if server.problems[0].obstacle is Obstacle.CLAIMS_FROM)
+    remedy = claims_from.remedy(next(forbidden).hardware.metadata.namespace, obj["metadata"].get("namespace", ""))
+    return f"{remedy[:1].upper()}{remedy[1:]}"
 
 
 def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
@@ -84,7 +92,8 @@ def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
     error, held = annotation(obj, ERROR), annotation(obj, HELD)
     if obj.get("status", {}).get("state") == HardwareState.ERROR:
         remedy = "Correct the named fields; the Hardware is checked again immediately"
-        if SHARED in error:
+        if not problems(HARDWARE.convert(obj)):
+            # it is valid by itself, so that the error is about a value that another Hardware has as well
             remedy = "Correct the value in the Hardware that is wrong, or delete that Hardware"
         message = f"cannot be used: {error or 'its status.state is Error'}"
         return Finding(message, "HardwareError", "", "the Hardware is valid", remedy, Weight.NEEDS_HELP)
@@ -150,17 +159,17 @@ def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:
         return Finding("has not been contacted yet", "NotAsked", "", "the BMC has been queried once")
     if contactable.get("status") == "True":
         return None
-    problem, cause = split_problem(contactable.get("message", ""))
+    problem = reported_problem(contactable.get("message", ""))
+    cause = reported_cause(problem, contactable.get("message", ""))
     connection = obj.get("spec", {}).get("connection", {})
     secret = connection.get("authSecretRef") or {}
-    advice = OF_BMC.get(problem, OF_BMC[BmcProblem.UNREACHABLE])
+    advice = OF_BMC[problem or BmcProblem.UNREACHABLE]
     remedy = advice.remedy.format(secret=f"{secret.get('namespace', '')}/{secret.get('name', '')}")
     if problem == BmcProblem.ADDRESS:
         cause, remedy = cause_and_remedy(BMC_MACHINE.convert(obj))
     message = f"cannot be used: {cause or 'the BMC does not answer'}"
-    return Finding(
-        message, problem or "NotContactable", since(contactable), advice.ends_when, remedy, Weight.NEEDS_HELP
-    )
+    reason = problem or "NotContactable"
+    return Finding(message, reason, since(contactable), advice.ends_when, remedy, Weight.NEEDS_HELP)
 
 
 def facts(obj: Object) -> tuple[str, ...]:
@@ -194,19 +203,6 @@ def owner_of(obj: Object) -> Owner | None:
         return None
     kind = claim.kind or TINKERBELL_MACHINE.kind
     return Owner(kind, claim.namespace, claim.name, _in_seconds(annotation(obj, CLAIMED_SINCE)))
-
-
-def split_problem(message: str) -> tuple[str, str]:
-    """Split a BMC's message into its reason, if it begins with one, and the text without reason and remedy."""
-    reason, colon, rest = message.partition(": ")
-    if not colon or reason not in set(BmcProblem):
-        return "", message
-    return reason, rest.removeprefix(f"{reason}: ").removesuffix(f"; {remedy_of(BmcProblem(reason))}")
-
-
-def power(obj: Object) -> str:
-    """The power state of a BMC's server."""
-    return str(obj.get("status", {}).get("powerState") or PowerState.UNKNOWN)
 
 
 def _bootstrap_failure(obj: Object, world: World) -> Finding | None:

@@ -29,6 +29,7 @@ from ironbell.provisioner.deletion import DELETION_WAITS_FOR
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
 GOOD_WHEN_FALSE = {"Failed", "BootJobFailed", "BootJobSetupFailed"} | OF_CLUSTERS
 EVENTS_SHOWN = 5
+_OF_CONDITION = ("type", "status", "reason", "message")
 
 
 def first_line(answer: Diagnosis, now: datetime) -> str:
@@ -115,21 +116,13 @@ def _values(obj: Object, events: Sequence[Object]) -> Object:
         "name": obj["metadata"]["name"],
         "state": _state(obj),
         "conditions": [
-            {
-                "type": condition["type"],
-                "status": condition["status"],
-                "reason": condition.get("reason", ""),
-                "message": condition.get("message", ""),
-                "time": since(condition),
-            }
+            {**{name: condition.get(name, "") for name in _OF_CONDITION}, "time": since(condition)}
             for condition in obj.get("status", {}).get("conditions", [])
             if _is_bad(condition)
         ],
         "events": [
             {
-                "type": event.get("type", ""),
-                "reason": event.get("reason", ""),
-                "message": event.get("message", ""),
+                **{name: event.get(name, "") for name in ("type", "reason", "message")},
                 "count": event.get("count", 1),
                 "time": event.get("lastTimestamp") or "",
             }

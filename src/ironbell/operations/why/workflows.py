@@ -7,18 +7,23 @@ from typing import Final
 
 import msgspec
 
+from ironbell.api.bmc import TASK
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import LABEL_MACHINE_NAME
+from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.base.clock import parse_rfc3339
+from ironbell.bmc.driver import reported_cause, reported_problem
 from ironbell.contract.causes import Weight
 from ironbell.contract.servers.boot_progress import LOG_PREFIX, PROGRESS
 from ironbell.contract.servers.directory import ERROR
+from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW, SILENT_AFTER_S, Advice
+from ironbell.operations.why.depends import hardware_of_workflow
 from ironbell.operations.why.model import Finding, Object
-from ironbell.operations.why.servers import split_problem
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
+from ironbell.provisioner.health import missing_disks
 from ironbell.services.workflow.report import UPSTREAMS_MESSAGE
 
 _HELP: Final = Weight.NEEDS_HELP
@@ -31,7 +36,7 @@ def workflow(obj: Object, world: World, now: datetime) -> Finding | None:
     status, succeeded = obj.get("status", {}), condition(obj, "Succeeded")
     state, reason = status.get("state", ""), succeeded.get("reason", "")
     if state in _FAILED:
-        return _failed(obj, succeeded)
+        return _failed(obj, world, succeeded)
     if state == WorkflowState.SUCCESS or is_deleting(obj):
         return None
     if not succeeded:
@@ -65,7 +70,8 @@ def job(obj: Object, world: World, now: datetime) -> Finding | None:
     has_failed = failed.get("status") == "True"
     # the condition Completed has what blocks a Task, the condition Running what blocks a Job
     state = failed if has_failed else completed or condition(obj, "Running")
-    problem, cause = split_problem(state.get("message", ""))
+    problem = reported_problem(state.get("message", "")) or (_problem_of_attempt(obj) if has_failed else "")
+    cause = reported_cause(problem, state.get("message", ""))
     advice = OF_BMC.get(problem, Advice("nothing blocks it any more", "Check the BMC and the server"))
     secret = ((obj.get("spec", {}).get("connection") or {}).get("authSecretRef") or {}).get("name", "of the BMC")
     remedy = advice.remedy.format(secret=secret)
@@ -80,7 +86,13 @@ def job(obj: Object, world: World, now: datetime) -> Finding | None:
     return Finding("is running", f"{name}Running", started, "the BMC has completed it")
 
 
-def _failed(obj: Object, succeeded: Object) -> Finding:
+def _problem_of_attempt(obj: Object) -> str:
+    """The problem of the last attempt at a Task's operation; empty if that did not fail."""
+    attempt = attempts.read(TASK.convert(obj)) if obj["kind"] == TASK.kind else None
+    return attempt.problem if attempt is not None else ""
+
+
+def _failed(obj: Object, world: World, succeeded: Object) -> Finding:
     reason, time = succeeded.get("reason", ""), since(succeeded)
     ends, again = _another_attempt(obj)
     remedy = FAILED_WORKFLOW.get(reason)
@@ -97,7 +109,7 @@ def _failed(obj: Object, succeeded: Object) -> Finding:
         reason or Reason.ACTION_FAILED,
         action.get("executionStop") or time,
         ends,
-        f"{_remedy(obj, message)}, then {again}; `ironbell logs {name}` shows its output",
+        f"{_remedy(obj, world, action)}, then {again}; `ironbell logs {name}` shows its output",
         _HELP,
     )
 
@@ -113,11 +125,13 @@ def _another_attempt(obj: Object) -> tuple[str, str]:
     return "it is created again", "delete the Workflow and create it again"
 
 
-def _remedy(obj: Object, message: str) -> str:
-    """The remedy for an action that failed with this message."""
-    server = obj.get("spec", {}).get("hardwareRef", "")
-    if server and "there is no " in message and "/dev/" in message:
-        return f"Name one of these disks in spec.disks of Hardware {server}, or in the Template"
+def _remedy(obj: Object, world: World, action: Object) -> str:
+    """The remedy for an action that failed: another disk if the server lacks one that the action names."""
+    ref = hardware_of_workflow(obj)
+    server = world.get(ref) if ref is not None else None
+    named = [path for value in (action.get("environment") or {}).values() for path in str(value).split(",")]
+    if server is not None and missing_disks(HARDWARE.convert(server), named):
+        return f"Name a disk of this server in spec.disks of Hardware {server['metadata']['name']}, or in the Template"
     return "Correct the action in the Template, or what it works on"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ironbell.operations.why.model import Object, Query, Ref
+from ironbell.provisioner.lifecycle.selection import Candidate
 
 
 @dataclass
@@ -18,6 +19,8 @@ class World:
     """Group and kind of references to kinds that the API does not have."""
     left_out: list[str] = field(default_factory=list)
     """Sentences about what was not read: the cause may lie there."""
+    candidates: dict[Ref, list[Candidate]] = field(default_factory=dict)
+    """Servers as they were evaluated, by the machine that waits for one."""
 
     def knows(self, ref: Ref) -> bool:
         """Return whether the object has been looked up."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -33,7 +32,7 @@ from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.claims_from import UNSET, ClaimRules
 from ironbell.provisioner.deferral import is_reserved_for, reservation_of
-from ironbell.provisioner.health import SILENT_BMC, Problem, Severity, concerns
+from ironbell.provisioner.health import Obstacle, Problem, Severity, concerns
 from ironbell.provisioner.health import severity as gravest
 from ironbell.provisioner.permission import workflow_objection
 
@@ -101,7 +100,7 @@ def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS, *, ignores_r
     blocked = [concern.problem for concern in raised if concern.problem is not None]
     problems = [*_not_free(hardware, wished.cluster, ignores_reservation), *unusable(hardware), *blocked]
     if forbidden := wished.claims.problem(hardware.metadata.namespace, wished.namespace):
-        problems.append(Problem(forbidden))
+        problems.append(Problem(forbidden, obstacle=Obstacle.CLAIMS_FROM))
     if wished.required and not any(selector.matches(labels) for selector in wished.required):
         problems.append(Problem("its labels match no required term of spec.hardwareAffinity"))
     if wished.failure_domain and labels.get(wished.failure_domain_label) != wished.failure_domain:
@@ -152,7 +151,7 @@ def _not_free(hardware: Hardware, cluster: str, ignores_reservation: bool) -> li
     held = hardware.metadata.annotations.get(HELD)
     if held is not None:
         message = f"it is held ({HELD}: {held or 'no reason given'})"
-        problems.append(Problem(message, _HELD, message))
+        problems.append(Problem(message, _HELD, message, Obstacle.HELD))
     return problems
 
 
@@ -166,7 +165,7 @@ def unusable(hardware: Hardware) -> list[Problem]:
     if first is None:
         problems.append(Problem("spec.interfaces is empty"))
     elif first.dhcp is None or first.dhcp.ip is None or not first.dhcp.ip.address:
-        problems.append(Problem("spec.interfaces[0].dhcp.ip.address is empty"))
+        problems.append(Problem("spec.interfaces[0].dhcp.ip.address is empty", obstacle=Obstacle.NO_ADDRESS))
     elif not _is_address(first.dhcp.ip.address):
         problems.append(
             Problem(f"spec.interfaces[0].dhcp.ip.address {first.dhcp.ip.address!r} is not a valid IP address")
@@ -228,23 +227,32 @@ def shortage(ranked: Sequence[Candidate], place: int, claimed: int = 0) -> str:
     if fitting:
         earlier = "1 earlier machine waits" if place == 1 else f"{place} earlier machines wait"
         return f"{fitting} of {whole} Hardware {'fits' if fitting == 1 else 'fit'}, and {earlier} for the same servers"
-    counts: Counter[str] = Counter({_CLAIMED: claimed} if claimed else {})
-    problems: dict[str, list[Problem]] = {}
-    for candidate in ranked:
-        kind = candidate.problems[0].kind or candidate.problems[0].message
-        counts[kind] += 1
-        problems.setdefault(kind, []).append(candidate.problems[0])
-    kinds = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    reasons = [f"{count}: {_worded(kind, problems.get(kind, []))}" for kind, count in kinds[:_REASONS_SHOWN]]
-    if rest := sum(count for _, count in kinds[_REASONS_SHOWN:]):
+    kinds = _first_problems(ranked, claimed)
+    reasons = [f"{len(problems)}: {_worded(kind, problems)}" for kind, problems in kinds[:_REASONS_SHOWN]]
+    if rest := sum(len(problems) for _, problems in kinds[_REASONS_SHOWN:]):
         reasons.append(f"{rest}: {'another reason' if rest == 1 else 'other reasons'}")
     return f"none of {whole} Hardware fits: " + "; ".join(reasons)
+
+
+def obstacles(ranked: Sequence[Candidate]) -> list[Obstacle | None]:
+    """The obstacles behind the reasons of `shortage`, in the same order; empty if a server fits."""
+    if any(candidate.fits for candidate in ranked):
+        return []
+    return [problems[0].obstacle for _, problems in _first_problems(ranked)[:_REASONS_SHOWN]]
+
+
+def _first_problems(ranked: Sequence[Candidate], claimed: int = 0) -> list[tuple[str, list[Problem]]]:
+    """The first problem of each server by kind, the most frequent kind first."""
+    kinds = {_CLAIMED: [Problem(_CLAIMED)] * claimed} if claimed else {}
+    for first in (candidate.problems[0] for candidate in ranked):
+        kinds.setdefault(first.kind or first.message, []).append(first)
+    return sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
 def _worded(kind: str, problems: Sequence[Problem]) -> str:
     """A kind of problem, with its details if they are the same for all."""
     shown = {problem.shown for problem in problems}
-    if len(shown) != 1 or (kind == SILENT_BMC and len(problems) > 1):
+    if len(shown) != 1 or (problems[0].obstacle is Obstacle.SILENT_BMC and len(problems) > 1):
         return kind
     return shown.pop() or kind
 

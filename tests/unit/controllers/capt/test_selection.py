@@ -12,9 +12,9 @@ from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.base.labels import SelectorError
 from ironbell.contract.servers.claim import HELD, Claimant, claim_of, claim_patch, release
 from ironbell.controllers.capt.host import wish
-from ironbell.operations.why.candidates import candidates
-from ironbell.provisioner.health import INSTALL_FAILED, Severity, own_severity
-from ironbell.provisioner.lifecycle.selection import pick, shortage, verdict, verdicts
+from ironbell.operations.why.candidates import as_objects, evaluate
+from ironbell.provisioner.health import INSTALL_FAILED, Obstacle, Severity, own_severity
+from ironbell.provisioner.lifecycle.selection import obstacles, pick, shortage, verdict, verdicts
 from support.servers import captworld
 from support.servers.captworld import machine, wanted
 
@@ -137,7 +137,7 @@ def test_a_server_that_something_speaks_against_is_claimed_last(changes: dict[st
     found = verdict(wish(wanted()), sick)
     assert found.fits
     assert found.concerns == (says,)
-    assert candidates(machine(), [sick, server("b")])[1]["status"]["state"] == (
+    assert as_objects(evaluate(machine(), [sick, server("b")]))[1]["status"]["state"] == (
         f"fits, score 0; claimed only if no better server fits: {says}"
     )
 
@@ -184,7 +184,7 @@ def test_a_server_without_bmc_is_claimed_after_those_that_boot_by_themselves() -
     for spec in ({}, prefers):
         assert chosen(spec, by_hand, server("b")) == "b"
     assert chosen({}, by_hand, server("b", annotations=FAILED_WIPE)) == "a"
-    assert candidates(machine(), [by_hand])[0]["status"]["state"] == (
+    assert as_objects(evaluate(machine(), [by_hand]))[0]["status"]["state"] == (
         "fits, score 0; claimed only if no better server fits: it has no BMC: somebody must power it on and boot it "
         "over the network"
     )
@@ -272,6 +272,14 @@ def test_a_shortage_is_told_by_its_commonest_reasons() -> None:
     assert shortage(verdicts(wish(wanted()), [server("a")]), 1).startswith(
         "1 of 1 Hardware fits, and 1 earlier machine "
     )
+
+
+def test_the_obstacles_are_those_of_the_commonest_reasons() -> None:
+    held = [server(f"h{number}", annotations={HELD: "x"}) for number in range(2)]
+    claimed = [server(f"t{number}", labels=OWNER) for number in range(3)]
+    assert obstacles(verdicts(wish(wanted()), [*held, *claimed])) == [None, Obstacle.HELD]
+    assert obstacles(verdicts(wish(wanted()), [*held, *claimed, server("a")])) == []
+    assert obstacles([]) == []
 
 
 def test_servers_that_are_held_for_reasons_of_their_own_are_counted_together() -> None:

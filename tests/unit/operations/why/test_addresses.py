@@ -6,7 +6,20 @@ from typing import Any
 
 from ironbell.operations.why.model import Object
 from ironbell.operations.why.text import first_line
-from support.servers.whyworld import CAPI, NOW, OF_ONE, SINCE, answer, condition, hardware, host, names, obj, reference
+from support.servers.whyworld import (
+    CAPI,
+    NOW,
+    OF_ONE,
+    SINCE,
+    answer,
+    claimable,
+    condition,
+    hardware,
+    host,
+    names,
+    obj,
+    reference,
+)
 
 CLAIM, POOL = "ipam.cluster.x-k8s.io/v1beta2", "ipam.cluster.x-k8s.io/v1alpha2"
 EXHAUSTED = ("PoolExhausted", "no address of InClusterIPPool rack-a is free")
@@ -86,11 +99,13 @@ def test_a_server_with_an_address_waits_for_none() -> None:
 
 
 def test_a_machine_without_a_server_is_led_to_the_servers_that_lack_an_address() -> None:
-    message = "none of 1 Hardware fits: 1: spec.interfaces[0].dhcp.ip.address is empty"
-    found = answer(host("m", "WaitingForHardware", message), server(), claim(*EXHAUSTED), pool())
+    waits = host("m", "WaitingForHardware", "no hardware available")
+    found = answer(waits, server(), claim(*EXHAUSTED), pool())
     assert names(found)[1:] == ["Hardware/s1", "IPAddressClaim/s1-interface-0", "InClusterIPPool/rack-a"]
-    other = answer(host("m", "WaitingForHardware", "all 12 Hardware are claimed"), server(), claim(*EXHAUSTED), pool())
-    assert names(other) == ["TinkerbellMachine/m"]
+    fits = answer(waits, server(), claimable("s2"), claim(*EXHAUSTED), pool())
+    assert names(fits) == ["TinkerbellMachine/m"], "it waits for its turn"
+    other = hardware("s1", interfaces=[{"dhcp": {"mac": "02::1"}}])
+    assert names(answer(waits, other)) == ["TinkerbellMachine/m"], "no pool gives it an address"
 
 
 def test_the_claim_of_another_provider_s_machine_is_followed() -> None:

@@ -16,6 +16,7 @@ from support.servers.whyworld import (
     OF_ONE,
     PLANE,
     Objects,
+    claimable,
     condition,
     host,
     machine,
@@ -39,6 +40,16 @@ async def test_what_may_not_be_read_is_left_out_and_said() -> None:
     )
     assert lines(found, NOW)[1] == found.left_out[0]
     assert found.plain()["leftOut"] == list(found.left_out)
+
+
+async def test_servers_of_all_namespaces_refine_the_remedy_of_users_who_may_read_them() -> None:
+    waits = host("m", "WaitingForHardware", "none of 1 Hardware fits")
+    server = claimable(annotations={"ironbell.dev/hold": "fan"})
+    found = await answer(Objects(waits, server), waits)
+    assert found.remedy.startswith("Remove annotation ironbell.dev/hold")
+    found = await answer(Objects(waits, server, forbidden=["hardwares", "namespaces"]), waits)
+    assert found.remedy == "Add Hardware, release a server, or reduce the number of Machines"
+    assert found.left_out == ()
 
 
 async def test_an_object_of_which_nothing_could_be_read_is_not_called_well() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ironbell.api.cluster import CLUSTER as CLUSTER_KIND
+from ironbell.controllers.capi.cluster import endpoint
 from ironbell.operations.why.depends import dependencies, queries
 from ironbell.operations.why.model import Diagnosis, Link, Object, Ref
 from ironbell.operations.why.text import first_line, lines
@@ -21,12 +23,14 @@ from support.servers.whyworld import (
     SOON,
     TINKERBELL,
     answer,
+    claimable,
     condition,
     hardware,
     host,
     machine,
     names,
     obj,
+    reference,
 )
 
 
@@ -338,44 +342,100 @@ def test_a_text_without_a_chain_has_the_reason_as_well() -> None:
     assert lines(found, NOW)[1:] == ["  Workflow site/w: ActionFailed, 2 min"]
 
 
-def test_a_disk_that_the_server_does_not_have_is_corrected_in_its_hardware() -> None:
+@pytest.mark.parametrize(("disk", "has_disk"), [("/dev/sdq", False), ("/dev/vda", True), ("/dev/disk/by-id/x", True)])
+def test_a_disk_that_the_server_does_not_have_is_corrected_in_its_hardware(disk: str, has_disk: bool) -> None:
+    inventory = '{"blockDevices": [{"name": "vda", "size": "20GB"}]}'
+    server = hardware("s1", annotations={"tinkerbell.org/agent-attributes": inventory})
+    workflow = failed_workflow("no such disk")
+    workflow["spec"] = {"hardwareRef": "s1"}
+    workflow["status"]["tasks"][0]["actions"][0]["environment"] = {"DEST_DISK": disk, "IMG_URL": "http://192.0.2.1/x"}
+    remedy = answer(workflow, server).remedy
+    assert remedy.startswith("Name a disk of this server in spec.disks of Hardware s1, or") is not has_disk
+    assert answer(workflow, hardware("s1")).remedy.startswith("Correct the action"), "its inventory is unknown"
+
+
+def test_an_action_s_message_does_not_decide_its_remedy() -> None:
     workflow = failed_workflow("there is no /dev/sdq; this machine has /dev/vda")
     workflow["spec"] = {"hardwareRef": "s1"}
-    found = answer(workflow)
-    assert found.remedy.startswith(
-        "Name one of these disks in spec.disks of Hardware s1, or in the Template, then delete"
-    )
+    assert answer(workflow, hardware("s1")).remedy.startswith("Correct the action in the Template")
 
 
-def test_the_message_about_an_image_is_split_into_cause_and_remedy() -> None:
-    message = 'Image "x" is missing: folder "/srv/images" has no image of a node. Build it with `ironbell image build`.'
-    found = answer(host("m", "NodeImageMissing", message))
-    assert found.message == 'Image "x" is missing: folder "/srv/images" has no image of a node'
-    assert (found.remedy, found.needs_help) == ("Build it with `ironbell image build`", True)
+def test_a_task_that_failed_names_the_remedy_for_its_last_attempt() -> None:
+    attempt = '{"number": 1, "failed": "2026-01-01T11:58:00Z", "trouble": "BMCRefused", "message": "no such device"}'
+    failed = condition("Failed", "True", "", "no such device")
+    annotations = {"ironbell.dev/attempt": attempt}
+    task = obj(BMC, "Task", "boot-task-0", failed, metadata={"annotations": annotations}, task={}, connection={})
+    found = answer(task)
+    assert (found.message, found.reason) == ("failed: no such device", "BMCRefused")
+    assert found.remedy == "Check the BMC's settings, licence and firmware"
+
+
+@pytest.mark.parametrize("reason", ["NodeImageMissing", "NodeImagesUnknown", "NoNodeImages"])
+def test_a_message_about_an_image_is_not_taken_apart(reason: str) -> None:
+    message = 'Image "x" is missing: folder "/srv/v1.2. old" has none. Build it with `ironbell image build`.'
+    found = answer(host("m", reason, message))
+    assert found.message == message
+    assert found.remedy
+    assert found.needs_help
+
+
+WAITS = host("m", "WaitingForHardware", "no hardware available")
+NEEDS_MEMORY = {**WAITS, "spec": {**WAITS["spec"], "hardwareRequirements": {"memory": "64Ti"}}}
+ADDS = ", add Hardware, or release a server"
 
 
 def test_a_bmc_that_keeps_the_last_server_from_being_claimed_is_in_the_remedy() -> None:
-    message = "no hardware available: none of 1 Hardware fits: 1: its BMC does not answer (s1: no such secret)"
-    found = answer(host("m", "WaitingForHardware", message))
-    assert found.remedy == "Correct what keeps the BMC from answering, add Hardware, or release a server"
+    silent = obj(BMC, "Machine", "b1", condition("Contactable", "False", "", "BMCUnreachable: no route to host"))
+    server = claimable(bmcRef={"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "b1"})
+    assert answer(WAITS, server, silent).remedy == f"Correct what keeps the BMC from answering{ADDS}"
+    responds = {**silent, "status": {"conditions": [condition("Contactable", "True")]}}
+    assert answer(WAITS, server, responds).remedy.startswith("Add Hardware"), "an earlier machine claims it"
 
 
 def test_holds_that_keep_servers_from_being_claimed_are_in_the_remedy() -> None:
-    message = "no hardware available: none of 2 Hardware fits: 2: it is held (ironbell.dev/hold)"
-    found = answer(host("m", "WaitingForHardware", message))
-    assert found.remedy == (
-        "Remove annotation ironbell.dev/hold from a server that may be used, add Hardware, or release a server"
-    )
-    less = message.replace("fits: 2:", "fits: 5: memory is less than 64Ti; 2:")
-    assert answer(host("m", "WaitingForHardware", less)).remedy.startswith("Add Hardware")
+    held = [claimable(f"h{number}", annotations={"ironbell.dev/hold": "fan"}) for number in range(2)]
+    release = f"Remove annotation ironbell.dev/hold from a server that may be used{ADDS}"
+    assert answer(WAITS, *held).remedy == release
+    small = [claimable(f"s{number}") for number in range(3)]
+    assert answer(NEEDS_MEMORY, *held, *small).remedy.startswith("Add Hardware"), "most servers lack memory"
+
+
+def test_a_namespace_that_allows_no_claims_is_in_the_remedy() -> None:
+    annotations = {"ironbell.dev/claims-from": "other"}
+    metadata = {"name": "lab", "namespace": "", "annotations": annotations}
+    lab = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    server = claimable()
+    server["metadata"]["namespace"] = "lab"
+    allow = 'Add "site" to annotation ironbell.dev/claims-from of Namespace "lab"'
+    assert answer(WAITS, server, lab).remedy == f"{allow}{ADDS}"
+    named = {**lab, "metadata": {**metadata, "annotations": {"ironbell.dev/claims-from": "site"}}}
+    assert answer(WAITS, server, named).remedy.startswith("Add Hardware")
+
+
+def test_the_message_about_missing_servers_does_not_decide_the_remedy() -> None:
+    message = "none of 1 Hardware fits: 1: it is held; its BMC does not answer; dhcp.ip.address is empty"
+    assert answer(host("m", "WaitingForHardware", message)).remedy.startswith("Add Hardware")
+
+
+def test_a_server_in_error_names_the_fields_or_the_other_hardware() -> None:
+    error = {"annotations": {"ironbell.dev/error": "the error"}}
+    invalid = obj(TINKERBELL, "Hardware", "s1", metadata=error, interfaces=[{"dhcp": {"mac": "x"}}])
+    invalid["status"]["state"] = "Error"
+    assert answer(invalid).remedy == "Correct the named fields; the Hardware is checked again immediately"
+    twin = claimable()
+    twin["metadata"] |= error
+    twin["status"]["state"] = "Error"
+    assert answer(twin).remedy == "Correct the value in the Hardware that is wrong, or delete that Hardware"
 
 
 def test_an_endpoint_that_belongs_to_another_cluster_is_the_cause() -> None:
-    message = "Endpoint 192.0.2.1:6443 belongs to Cluster site/two. Set another endpoint, or delete the other Cluster."
+    taken = {"controlPlaneEndpoint": {"host": "192.0.2.1", "port": 6443}}
+    owner = CLUSTER_KIND.convert({"metadata": {"namespace": "site", "name": "two"}, "spec": taken})
+    message = endpoint.message(CLUSTER_KIND.convert(obj(CAPI, "Cluster", "one")), owner)
     shared = obj(CAPI, "Cluster", "one", condition("InfrastructureReady", "False", "EndpointInUse", message))
     found = answer(shared)
     assert (found.message, found.needs_help) == ("Endpoint 192.0.2.1:6443 belongs to Cluster site/two", True)
-    assert found.remedy == "Set another endpoint, or delete the other Cluster"
+    assert found.remedy == "Set another spec.controlPlaneEndpoint on the Cluster, or delete the other Cluster"
 
 
 def test_a_finalizer_that_none_of_our_controllers_removes_is_named() -> None:
@@ -443,24 +503,43 @@ def test_a_rollout_that_is_paused_is_not_under_way() -> None:
 
 
 def test_what_keeps_machines_from_being_created_is_the_cause() -> None:
-    blocked = "Scaling up from 0 to 1 replicas is blocked because:\n* TinkerbellMachineTemplate does not exist"
+    scaling = condition("ScalingUp", "True", "ScalingUp", "Scaling up from 0 to 1 replicas")
+    template = reference(CAPT, "TinkerbellMachineTemplate", "small")
     plane = {
         **KCP,
-        "status": {"conditions": [condition("Available", "False"), condition("ScalingUp", "True", "", blocked)]},
+        "spec": {"machineTemplate": {"spec": {"infrastructureRef": template}}},
+        "status": {"conditions": [condition("Available", "False"), scaling]},
     }
     found = answer(CLUSTER, plane)
-    assert (names(found)[-1], found.needs_help) == ("KubeadmControlPlane/cp", True)
-    assert found.message.endswith("TinkerbellMachineTemplate does not exist")
+    assert found.blocking.title == "TinkerbellMachineTemplate site/small"
+    assert (found.message, found.needs_help) == ("does not exist", True)
+    exists = obj(CAPT, "TinkerbellMachineTemplate", "small")
+    assert not answer(CLUSTER, plane, exists).needs_help
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_rejected"), [("MachineCreationFailed", True), ("PreflightCheckFailed", False), ("", False)]
+)
+def test_a_machine_that_the_api_rejects_is_the_cause(reason: str, is_rejected: bool) -> None:
     labels = {**OF_ONE, "cluster.x-k8s.io/deployment-name": "md"}
     refused = "Scaling up from 0 to 2 replicas is blocked because:\n* Machine md-x could not be created: quota exceeded"
     scaling = condition("ScalingUp", "True", "ScalingUp", "Scaling up from 0 to 2 replicas")
     deployment = obj(
         CAPI, "MachineDeployment", "md", condition("Available", "False"), scaling, metadata={"labels": OF_ONE}
     )
-    below = obj(CAPI, "MachineSet", "md-x", condition("ScalingUp", "True", "", refused), metadata={"labels": labels})
+    legacy = condition("MachinesCreated", "False" if reason else "True", reason)
+    below = obj(
+        CAPI,
+        "MachineSet",
+        "md-x",
+        condition("Available", "False"),
+        condition("ScalingUp", "True", "", refused),
+        metadata={"labels": labels},
+        status={"deprecated": {"v1beta1": {"conditions": [legacy]}}},
+    )
     found = answer(deployment, below)
     assert names(found) == ["MachineDeployment/md", "MachineSet/md-x"]
-    assert "quota exceeded" in found.message
+    assert ("quota exceeded" in found.message) is found.needs_help is is_rejected
 
 
 def test_nothing_below_a_paused_object_is_the_cause() -> None:

@@ -75,12 +75,14 @@ def message(cluster: Cluster, owner: Cluster) -> str:
     """The message of a Cluster whose endpoint belongs to another Cluster."""
     endpoint = owner.spec.control_plane_endpoint
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"Endpoint {host}:{endpoint.port} belongs to Cluster {'/'.join(owner.key)}. {remedy(cluster)}."
+
+
+def remedy(cluster: Cluster) -> str:
+    """The remedy for a Cluster whose endpoint belongs to another Cluster, without a full stop."""
     kind = cluster.spec.infrastructure_ref.kind
     where = f"the Cluster and its {kind}" if kind else "the Cluster"
-    return (
-        f"Endpoint {host}:{endpoint.port} belongs to Cluster {'/'.join(owner.key)}. Set another "
-        f"spec.controlPlaneEndpoint on {where}, or delete the other Cluster."
-    )
+    return f"Set another spec.controlPlaneEndpoint on {where}, or delete the other Cluster"
 
 
 def _announced(infrastructure: External | None, control_plane: External | None) -> str:
