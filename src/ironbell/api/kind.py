@@ -78,8 +78,6 @@ class Kind(Generic[R]):
     plural: str
     model: type[R]
     namespaced: bool = True
-    singular: str = ""
-    list_kind: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
@@ -97,6 +95,14 @@ class Kind(Generic[R]):
     @property
     def api_version(self) -> str:
         return self.collection.api_version
+
+    @property
+    def singular(self) -> str:
+        return self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[R]:

@@ -40,12 +40,12 @@ def kinds_named(word: str) -> list[Kind[Any]]:
     )
     matches = []
     for kind in kinds:
-        names = {kind.plural, kind.singular, kind.kind.lower(), *kind.short_names}
+        names = {kind.plural, kind.singular, *kind.short_names}
         if name in names and (not group or group in {kind.group, f"{kind.version}.{kind.group}"}):
             matches.append(kind)
     if matches:
         return matches
-    words = [form for kind in kinds for form in (kind.plural, kind.singular, kind.kind.lower())]
+    words = [form for kind in kinds for form in (kind.plural, kind.singular)]
     if group and name in words:
         meant = " or ".join(map(qualified, kinds_named(name)))
         raise UnknownKindError(f'"{word.lower()}" is not a known kind. Did you mean {meant}?')

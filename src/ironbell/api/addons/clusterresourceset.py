@@ -9,7 +9,7 @@ from typing import Annotated
 
 from ironbell.api.cluster.deprecated import DeprecatedConditionsStatus
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Int64, Schema, required
+from ironbell.api.crd.markers import Int64, Schema, Text253, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 
@@ -17,7 +17,7 @@ from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 class ResourceRef(Model, frozen=True):
     """A ConfigMap or Secret with manifests."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=253)] = required(str)
+    name: Text253 = required(str)
     kind: Annotated[str, Schema(enum=("Secret", "ConfigMap"))] = required(str)
 
 
@@ -51,8 +51,6 @@ CLUSTER_RESOURCE_SET: Kind[ClusterResourceSet] = Kind(
     version="v1beta2",
     kind="ClusterResourceSet",
     plural="clusterresourcesets",
-    singular="clusterresourceset",
-    list_kind="ClusterResourceSetList",
     model=ClusterResourceSet,
     categories=("cluster-api",),
     columns=(

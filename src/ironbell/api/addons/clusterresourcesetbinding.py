@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Schema, Time, required
+from ironbell.api.crd.markers import Schema, Text63, Text253, Text256, Time, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Model, Resource
 
@@ -18,9 +18,9 @@ class ResourceBinding(Model, frozen=True):
 
     schema_ = Schema(required=("applied",))
 
-    name: Annotated[str, Schema(min_length=1, max_length=253)] = required(str)
+    name: Text253 = required(str)
     kind: Annotated[str, Schema(enum=("Secret", "ConfigMap"))] = required(str)
-    hash: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    hash: Text256 = ""
     last_applied_time: Time = None
     applied: bool | None = None
 
@@ -28,7 +28,7 @@ class ResourceBinding(Model, frozen=True):
 class ResourceSetBinding(Model, frozen=True):
     """Resources that were applied to the cluster for one ClusterResourceSet."""
 
-    cluster_resource_set_name: Annotated[str, Schema(min_length=1, max_length=253)] = required(str)
+    cluster_resource_set_name: Text253 = required(str)
     resources: Annotated[list[ResourceBinding], Schema(max_items=100, list_type="atomic")] = []
 
 
@@ -36,7 +36,7 @@ class ClusterResourceSetBindingSpec(Model, frozen=True):
     """The cluster, and what was put into it."""
 
     bindings: Annotated[list[ResourceSetBinding], Schema(max_items=100, list_type="atomic")] = []
-    cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
+    cluster_name: Text63 = required(str)
 
 
 class ClusterResourceSetBinding(Resource, frozen=True):
@@ -50,8 +50,6 @@ CLUSTER_RESOURCE_SET_BINDING: Kind[ClusterResourceSetBinding] = Kind(
     version="v1beta2",
     kind="ClusterResourceSetBinding",
     plural="clusterresourcesetbindings",
-    singular="clusterresourcesetbinding",
-    list_kind="ClusterResourceSetBindingList",
     model=ClusterResourceSetBinding,
     categories=("cluster-api",),
     columns=(

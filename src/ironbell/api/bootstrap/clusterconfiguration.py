@@ -12,7 +12,7 @@ from msgspec import field
 
 from ironbell.api.bootstrap.env import EnvVar
 from ironbell.api.bootstrap.kubeadm import Arg
-from ironbell.api.crd.markers import Int32, Rule, Schema, required
+from ironbell.api.crd.markers import Int32, Rule, Schema, Text253, Text256, Text512, required
 from ironbell.api.meta import Model
 
 
@@ -26,45 +26,43 @@ class EncryptionAlgorithmType(StrEnum):
     RSA_4096 = "RSA-4096"
 
 
+ExtraArgs = Annotated[
+    list[Arg],
+    Schema(
+        min_items=1,
+        max_items=100,
+        rules=(Rule("self.all(x, self.exists_one(y, x.name == y.name))", "extraArgs name must be unique"),),
+        list_type="map",
+        list_map_keys=("name", "value"),
+    ),
+]
+
+
 class LocalEtcd(Model, frozen=True):
     """An etcd member on each control plane machine."""
 
     schema_ = Schema(min_properties=1)
 
-    image_repository: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    image_tag: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    data_dir: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    extra_args: Annotated[
-        list[Arg],
-        Schema(
-            min_items=1,
-            max_items=100,
-            rules=(Rule("self.all(x, self.exists_one(y, x.name == y.name))", "extraArgs name must be unique"),),
-            list_type="map",
-            list_map_keys=("name", "value"),
-        ),
-    ] = []
+    image_repository: Text512 = ""
+    image_tag: Text256 = ""
+    data_dir: Text512 = ""
+    extra_args: ExtraArgs = []
     extra_envs: Annotated[list[EnvVar] | None, Schema(min_items=1, max_items=100, list_type="atomic")] = None
-    server_cert_sa_ns: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=253)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = field(default_factory=list, name="serverCertSANs")
-    peer_cert_sa_ns: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=253)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = field(default_factory=list, name="peerCertSANs")
+    server_cert_sa_ns: Annotated[list[Text253], Schema(min_items=1, max_items=100, list_type="atomic")] = field(
+        default_factory=list, name="serverCertSANs"
+    )
+    peer_cert_sa_ns: Annotated[list[Text253], Schema(min_items=1, max_items=100, list_type="atomic")] = field(
+        default_factory=list, name="peerCertSANs"
+    )
 
 
 class ExternalEtcd(Model, frozen=True):
     """An etcd cluster that is not kubeadm's."""
 
-    endpoints: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=512)]],
-        Schema(min_items=1, max_items=50, list_type="atomic"),
-    ] = required(list)
-    ca_file: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
-    cert_file: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
-    key_file: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+    endpoints: Annotated[list[Text512], Schema(min_items=1, max_items=50, list_type="atomic")] = required(list)
+    ca_file: Text512 = required(str)
+    cert_file: Text512 = required(str)
+    key_file: Text512 = required(str)
 
 
 class Etcd(Model, frozen=True):
@@ -79,9 +77,9 @@ class Etcd(Model, frozen=True):
 class HostPathMount(Model, frozen=True):
     """A file or folder of the machine, mounted into a component."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
-    host_path: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
-    mount_path: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+    name: Text512 = required(str)
+    host_path: Text512 = required(str)
+    mount_path: Text512 = required(str)
     read_only: bool | None = None
     path_type: str = ""
 
@@ -91,22 +89,12 @@ class ApiServer(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    extra_args: Annotated[
-        list[Arg],
-        Schema(
-            min_items=1,
-            max_items=100,
-            rules=(Rule("self.all(x, self.exists_one(y, x.name == y.name))", "extraArgs name must be unique"),),
-            list_type="map",
-            list_map_keys=("name", "value"),
-        ),
-    ] = []
+    extra_args: ExtraArgs = []
     extra_volumes: Annotated[list[HostPathMount], Schema(min_items=1, max_items=100, list_type="atomic")] = []
     extra_envs: Annotated[list[EnvVar] | None, Schema(min_items=1, max_items=100, list_type="atomic")] = None
-    cert_sa_ns: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=253)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = field(default_factory=list, name="certSANs")
+    cert_sa_ns: Annotated[list[Text253], Schema(min_items=1, max_items=100, list_type="atomic")] = field(
+        default_factory=list, name="certSANs"
+    )
 
 
 class ControlPlaneComponent(Model, frozen=True):
@@ -114,16 +102,7 @@ class ControlPlaneComponent(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    extra_args: Annotated[
-        list[Arg],
-        Schema(
-            min_items=1,
-            max_items=100,
-            rules=(Rule("self.all(x, self.exists_one(y, x.name == y.name))", "extraArgs name must be unique"),),
-            list_type="map",
-            list_map_keys=("name", "value"),
-        ),
-    ] = []
+    extra_args: ExtraArgs = []
     extra_volumes: Annotated[list[HostPathMount], Schema(min_items=1, max_items=100, list_type="atomic")] = []
     extra_envs: Annotated[list[EnvVar] | None, Schema(min_items=1, max_items=100, list_type="atomic")] = None
 
@@ -133,8 +112,8 @@ class Dns(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    image_repository: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    image_tag: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    image_repository: Text512 = ""
+    image_tag: Text256 = ""
 
 
 class ClusterConfiguration(Model, frozen=True):
@@ -143,13 +122,13 @@ class ClusterConfiguration(Model, frozen=True):
     schema_ = Schema(min_properties=1)
 
     etcd: Etcd = Etcd()
-    control_plane_endpoint: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    control_plane_endpoint: Text512 = ""
     api_server: ApiServer = ApiServer()
     controller_manager: ControlPlaneComponent = ControlPlaneComponent()
     scheduler: ControlPlaneComponent = ControlPlaneComponent()
     dns: Dns = Dns()
-    certificates_dir: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    image_repository: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    certificates_dir: Text512 = ""
+    image_repository: Text512 = ""
     feature_gates: dict[str, bool] = {}
     certificate_validity_period_days: Annotated[Int32, Schema(minimum=1, maximum=1095)] = 0
     ca_certificate_validity_period_days: Annotated[Int32, Schema(minimum=1, maximum=36500)] = 0

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ironbell.api.bootstrap.kubeadm import ApiEndpoint, BootstrapToken, NodeRegistrationOptions, Patches, Timeouts
-from ironbell.api.crd.markers import Schema
+from ironbell.api.crd.markers import Schema, Text256
 from ironbell.api.meta import Model
 
 
@@ -22,9 +22,6 @@ class InitConfiguration(Model, frozen=True):
     bootstrap_tokens: Annotated[list[BootstrapToken], Schema(min_items=1, max_items=100, list_type="atomic")] = []
     node_registration: NodeRegistrationOptions = NodeRegistrationOptions()
     local_api_endpoint: ApiEndpoint = field(default=ApiEndpoint(), name="localAPIEndpoint")
-    skip_phases: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]],
-        Schema(min_items=1, max_items=50, list_type="atomic"),
-    ] = []
+    skip_phases: Annotated[list[Text256], Schema(min_items=1, max_items=50, list_type="atomic")] = []
     patches: Patches = Patches()
     timeouts: Timeouts = Timeouts()

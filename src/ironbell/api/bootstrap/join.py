@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import field
 
 from ironbell.api.bootstrap.kubeadm import ApiEndpoint, NodeRegistrationOptions, Patches, Timeouts
-from ironbell.api.crd.markers import Schema, required
+from ironbell.api.crd.markers import Schema, Text256, Text512, Text1024, required
 from ironbell.api.meta import Model
 
 
@@ -19,12 +19,9 @@ class BootstrapTokenDiscovery(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    token: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    api_server_endpoint: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    ca_cert_hashes: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=512)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = []
+    token: Text512 = ""
+    api_server_endpoint: Text512 = ""
+    ca_cert_hashes: Annotated[list[Text512], Schema(min_items=1, max_items=100, list_type="atomic")] = []
     unsafe_skip_ca_verification: bool | None = field(default=None, name="unsafeSkipCAVerification")
 
 
@@ -33,37 +30,34 @@ class KubeConfigCluster(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    server: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    tls_server_name: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    server: Text512 = ""
+    tls_server_name: Text512 = ""
     insecure_skip_tls_verify: bool | None = field(default=None, name="insecureSkipTLSVerify")
     certificate_authority_data: Annotated[str, Schema(format="byte", min_length=1, max_length=51200)] = ""
-    proxy_url: Annotated[str, Schema(min_length=1, max_length=512)] = field(default="", name="proxyURL")
+    proxy_url: Text512 = field(default="", name="proxyURL")
 
 
 class KubeConfigAuthProvider(Model, frozen=True):
     """A plugin that is built into the client."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    name: Text256 = required(str)
     config: dict[str, str] = {}
 
 
 class KubeConfigAuthExecEnv(Model, frozen=True):
     """One environment variable of the program."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
-    value: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+    name: Text512 = required(str)
+    value: Text512 = required(str)
 
 
 class KubeConfigAuthExec(Model, frozen=True):
     """A program that prints credentials."""
 
-    command: Annotated[str, Schema(min_length=1, max_length=1024)] = required(str)
-    args: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=512)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = []
+    command: Text1024 = required(str)
+    args: Annotated[list[Text512], Schema(min_items=1, max_items=100, list_type="atomic")] = []
     env: Annotated[list[KubeConfigAuthExecEnv], Schema(min_items=1, max_items=100, list_type="atomic")] = []
-    api_version: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    api_version: Text512 = ""
     provide_cluster_info: bool | None = None
 
 
@@ -86,7 +80,7 @@ class FileDiscoveryKubeConfig(Model, frozen=True):
 class FileDiscovery(Model, frozen=True):
     """Discovery by a kubeconfig."""
 
-    kube_config_path: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+    kube_config_path: Text512 = required(str)
     kube_config: FileDiscoveryKubeConfig = FileDiscoveryKubeConfig()
 
 
@@ -97,7 +91,7 @@ class Discovery(Model, frozen=True):
 
     bootstrap_token: BootstrapTokenDiscovery = BootstrapTokenDiscovery()
     file: FileDiscovery = FileDiscovery()
-    tls_bootstrap_token: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    tls_bootstrap_token: Text512 = ""
 
 
 class JoinControlPlane(Model, frozen=True):
@@ -112,12 +106,9 @@ class JoinConfiguration(Model, frozen=True):
     schema_ = Schema(min_properties=1)
 
     node_registration: NodeRegistrationOptions = NodeRegistrationOptions()
-    ca_cert_path: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    ca_cert_path: Text512 = ""
     discovery: Discovery = Discovery()
     control_plane: JoinControlPlane | None = None
-    skip_phases: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]],
-        Schema(min_items=1, max_items=50, list_type="atomic"),
-    ] = []
+    skip_phases: Annotated[list[Text256], Schema(min_items=1, max_items=50, list_type="atomic")] = []
     patches: Patches = Patches()
     timeouts: Timeouts = Timeouts()

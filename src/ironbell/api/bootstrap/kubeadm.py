@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import field
 
-from ironbell.api.crd.markers import Int32, Rule, Schema, Time, required
+from ironbell.api.crd.markers import Int32, Rule, Schema, Text253, Text256, Text512, Time, required
 from ironbell.api.meta import Model
 
 
@@ -18,7 +18,7 @@ class Arg(Model, frozen=True):
 
     schema_ = Schema(required=("value",))
 
-    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    name: Text256 = required(str)
     value: Annotated[str | None, Schema(min_length=0, max_length=1024)] = None
 
 
@@ -26,17 +26,11 @@ class BootstrapToken(Model, frozen=True):
     """A token that machines join with."""
 
     token: Annotated[str, Schema(min_length=1, max_length=23)] = required(str)
-    description: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    description: Text512 = ""
     ttl_seconds: Annotated[Int32 | None, Schema(minimum=0)] = None
     expires: Time = None
-    usages: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = []
-    groups: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = []
+    usages: Annotated[list[Text256], Schema(min_items=1, max_items=100, list_type="atomic")] = []
+    groups: Annotated[list[Text256], Schema(min_items=1, max_items=100, list_type="atomic")] = []
 
 
 class Taint(Model, frozen=True):
@@ -53,8 +47,8 @@ class NodeRegistrationOptions(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    name: Annotated[str, Schema(min_length=1, max_length=253)] = ""
-    cri_socket: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    name: Text253 = ""
+    cri_socket: Text512 = ""
     taints: Annotated[list[Taint] | None, Schema(min_items=0, max_items=100)] = None
     kubelet_extra_args: Annotated[
         list[Arg],
@@ -66,10 +60,7 @@ class NodeRegistrationOptions(Model, frozen=True):
             list_map_keys=("name", "value"),
         ),
     ] = []
-    ignore_preflight_errors: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=512)]],
-        Schema(min_items=1, max_items=50, list_type="atomic"),
-    ] = []
+    ignore_preflight_errors: Annotated[list[Text512], Schema(min_items=1, max_items=50, list_type="atomic")] = []
     image_pull_policy: Annotated[str, Schema(enum=("Always", "IfNotPresent", "Never"))] = ""
     image_pull_serial: bool | None = None
 
@@ -88,7 +79,7 @@ class Patches(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    directory: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    directory: Text512 = ""
 
 
 class Timeouts(Model, frozen=True):

@@ -13,7 +13,7 @@ from ironbell.api.bootstrap.join import JoinConfiguration
 from ironbell.api.bootstrap.machineconfig import DiskSetup, File, Format, IgnitionSpec, Ntp, User
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.names import BOOTSTRAP_KUBEADM_LABELS
-from ironbell.api.crd.markers import Int32, Int64, Schema
+from ironbell.api.crd.markers import Int32, Int64, Schema, Text253, Text256, Text512, Text10240
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, Model, Resource
 
@@ -29,21 +29,12 @@ class KubeadmConfigSpec(Model, frozen=True):
     files: Annotated[list[File], Schema(min_items=1, max_items=200, list_type="atomic")] = []
     disk_setup: DiskSetup = DiskSetup()
     mounts: Annotated[
-        list[Annotated[list[Annotated[str, Schema(min_length=1, max_length=512)]], Schema(min_items=1, max_items=100)]],
+        list[Annotated[list[Text512], Schema(min_items=1, max_items=100)]],
         Schema(min_items=1, max_items=100, list_type="atomic"),
     ] = []
-    boot_commands: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=10240)]],
-        Schema(min_items=1, max_items=1000, list_type="atomic"),
-    ] = []
-    pre_kubeadm_commands: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=10240)]],
-        Schema(min_items=1, max_items=1000, list_type="atomic"),
-    ] = []
-    post_kubeadm_commands: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=10240)]],
-        Schema(min_items=1, max_items=1000, list_type="atomic"),
-    ] = []
+    boot_commands: Annotated[list[Text10240], Schema(min_items=1, max_items=1000, list_type="atomic")] = []
+    pre_kubeadm_commands: Annotated[list[Text10240], Schema(min_items=1, max_items=1000, list_type="atomic")] = []
+    post_kubeadm_commands: Annotated[list[Text10240], Schema(min_items=1, max_items=1000, list_type="atomic")] = []
     users: Annotated[list[User], Schema(min_items=1, max_items=100, list_type="atomic")] = []
     ntp: Ntp = Ntp()
     format: Annotated[str, Schema(enum=tuple(Format))] = ""
@@ -63,8 +54,8 @@ class KubeadmConfigV1Beta1DeprecatedStatus(Model, frozen=True):
     """Fields of the status in version v1beta1 that later versions do not have."""
 
     conditions: list[LegacyCondition] = []
-    failure_reason: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    failure_message: Annotated[str, Schema(min_length=1, max_length=10240)] = ""
+    failure_reason: Text256 = ""
+    failure_message: Text10240 = ""
 
 
 class KubeadmConfigDeprecatedStatus(Model, frozen=True):
@@ -80,7 +71,7 @@ class KubeadmConfigStatus(Model, frozen=True):
 
     conditions: Annotated[list[Condition], Schema(max_items=32, list_type="map", list_map_keys=("type",))] = []
     initialization: KubeadmConfigInitializationStatus = KubeadmConfigInitializationStatus()
-    data_secret_name: Annotated[str, Schema(min_length=1, max_length=253)] = ""
+    data_secret_name: Text253 = ""
     observed_generation: Annotated[Int64, Schema(minimum=1)] = 0
     deprecated: KubeadmConfigDeprecatedStatus | None = None
 
@@ -97,8 +88,6 @@ KUBEADM_CONFIG: Kind[KubeadmConfig] = Kind(
     version="v1beta2",
     kind="KubeadmConfig",
     plural="kubeadmconfigs",
-    singular="kubeadmconfig",
-    list_kind="KubeadmConfigList",
     model=KubeadmConfig,
     categories=("cluster-api",),
     columns=(

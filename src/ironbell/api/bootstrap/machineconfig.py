@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import field
 
-from ironbell.api.crd.markers import Int32, Rule, Schema, required
+from ironbell.api.crd.markers import Int32, Rule, Schema, Text253, Text256, Text512, Text10240, required
 from ironbell.api.meta import Model
 
 
@@ -39,8 +39,8 @@ class Format(StrEnum):
 class SecretKeyReference(Model, frozen=True):
     """One key of a Secret in the same namespace."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=253)] = required(str)
-    key: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    name: Text253 = required(str)
+    key: Text256 = required(str)
 
 
 class SecretSource(Model, frozen=True):
@@ -52,12 +52,12 @@ class SecretSource(Model, frozen=True):
 class File(Model, frozen=True):
     """A file that is written before kubeadm runs."""
 
-    path: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
-    owner: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    path: Text512 = required(str)
+    owner: Text256 = ""
     permissions: Annotated[str, Schema(min_length=1, max_length=16)] = ""
     encoding: Annotated[str, Schema(enum=tuple(Encoding))] = ""
     append: bool | None = None
-    content: Annotated[str, Schema(min_length=1, max_length=10240)] = ""
+    content: Text10240 = ""
     content_from: SecretSource = SecretSource()
     content_format: Annotated[str, Schema(enum=tuple(FileContentFormat))] = ""
 
@@ -99,7 +99,7 @@ class Partition(Model, frozen=True):
         )
     )
 
-    device: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    device: Text256 = required(str)
     layout: bool | None = None
     overwrite: bool | None = None
     table_type: Annotated[str, Schema(enum=("mbr", "gpt"))] = ""
@@ -109,15 +109,13 @@ class Partition(Model, frozen=True):
 class Filesystem(Model, frozen=True):
     """One file system."""
 
-    device: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    device: Text256 = required(str)
     filesystem: Annotated[str, Schema(min_length=1, max_length=128)] = required(str)
-    label: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    label: Text512 = ""
     partition: Annotated[str, Schema(min_length=1, max_length=128)] = ""
     overwrite: bool | None = None
     replace_fs: Annotated[str, Schema(min_length=1, max_length=128)] = field(default="", name="replaceFS")
-    extra_opts: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]], Schema(max_items=100, list_type="atomic")
-    ] = []
+    extra_opts: Annotated[list[Text256], Schema(max_items=100, list_type="atomic")] = []
 
 
 class DiskSetup(Model, frozen=True):
@@ -132,17 +130,17 @@ class DiskSetup(Model, frozen=True):
 class User(Model, frozen=True):
     """A user of the machine."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
-    gecos: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    groups: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    home_dir: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    name: Text256 = required(str)
+    gecos: Text256 = ""
+    groups: Text256 = ""
+    home_dir: Text256 = ""
     inactive: bool | None = None
-    shell: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    passwd: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    shell: Text256 = ""
+    passwd: Text256 = ""
     passwd_from: SecretSource = SecretSource()
-    primary_group: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    primary_group: Text256 = ""
     lock_password: bool | None = None
-    sudo: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    sudo: Text256 = ""
     ssh_authorized_keys: Annotated[
         list[Annotated[str, Schema(min_length=1, max_length=2048)]], Schema(max_items=100, list_type="atomic")
     ] = []
@@ -153,9 +151,7 @@ class Ntp(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    servers: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=512)]], Schema(max_items=100, list_type="atomic")
-    ] = []
+    servers: Annotated[list[Text512], Schema(max_items=100, list_type="atomic")] = []
     enabled: bool | None = None
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from ironbell.api.cluster.common import (
     ApiEndpoint,
-    ConditionGate,
+    ConditionGates,
     ContractVersionedObjectReference,
     StatusUpgradePlanVersion,
     StatusVersion,
@@ -18,7 +18,7 @@ from ironbell.api.cluster.common import (
 from ironbell.api.cluster.deprecated import DeprecatedFailureStatus
 from ironbell.api.cluster.names import CORE_LABELS
 from ironbell.api.cluster.topology import Topology
-from ironbell.api.crd.markers import Int32, Int64, Schema, required
+from ironbell.api.crd.markers import Int32, Int64, Schema, Text253, Text256, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, Model, Resource
 
@@ -51,7 +51,7 @@ class ClusterNetwork(Model, frozen=True):
     api_server_port: Annotated[Int32, Schema(minimum=1, maximum=65535)] = 0
     services: NetworkRanges = NetworkRanges()
     pods: NetworkRanges = NetworkRanges()
-    service_domain: Annotated[str, Schema(min_length=1, max_length=253)] = ""
+    service_domain: Text253 = ""
 
 
 class ClusterSpec(Model, frozen=True):
@@ -65,9 +65,7 @@ class ClusterSpec(Model, frozen=True):
     control_plane_ref: ContractVersionedObjectReference = ContractVersionedObjectReference()
     infrastructure_ref: ContractVersionedObjectReference = ContractVersionedObjectReference()
     topology: Topology = Topology()
-    availability_gates: Annotated[
-        list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
-    ] = []
+    availability_gates: ConditionGates = []
 
 
 class ClusterInitializationStatus(Model, frozen=True):
@@ -94,7 +92,7 @@ class ClusterReplicasStatus(Model, frozen=True):
 class FailureDomain(Model, frozen=True):
     """A part of the infrastructure that fails on its own."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    name: Text256 = required(str)
     control_plane: bool | None = None
     attributes: dict[str, str] = {}
 
@@ -128,8 +126,6 @@ CLUSTER: Kind[Cluster] = Kind(
     version="v1beta2",
     kind="Cluster",
     plural="clusters",
-    singular="cluster",
-    list_kind="ClusterList",
     model=Cluster,
     short_names=("cl",),
     categories=("cluster-api",),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final
 
-from ironbell.api.crd.markers import Int32, Int64, Schema, required
+from ironbell.api.crd.markers import Int32, Int64, Schema, Text256, Text512, required
 from ironbell.api.meta import Model
 
 DNS_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -53,7 +53,7 @@ class ApiEndpoint(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    host: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    host: Text512 = ""
     port: Annotated[Int32, Schema(minimum=1, maximum=65535)] = 0
 
 
@@ -103,6 +103,11 @@ class MachineTaint(Model, frozen=True):
     propagation: Annotated[str, Schema(enum=tuple(MachineTaintPropagation))] = required(str)
 
 
+MachineTaints = Annotated[
+    list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
+]
+
+
 class ConditionGate(Model, frozen=True):
     """A further condition that counts for Ready or Available."""
 
@@ -110,17 +115,27 @@ class ConditionGate(Model, frozen=True):
     polarity: Annotated[str, Schema(enum=tuple(ConditionPolarity))] = ""
 
 
+ConditionGates = Annotated[
+    list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
+]
+
+
 class StatusVersion(Model, frozen=True):
     """A Kubernetes version, and how many Machines have it."""
 
-    version: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    version: Text256 = required(str)
     replicas: Annotated[Int32, Schema(minimum=1)] = 0
+
+
+StatusVersions = Annotated[
+    list[StatusVersion], Schema(min_items=1, max_items=100, list_type="map", list_map_keys=("version",))
+]
 
 
 class StatusUpgradePlanVersion(Model, frozen=True):
     """One step of an upgrade."""
 
-    version: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    version: Text256 = required(str)
 
 
 class NodeSwapStatus(Model, frozen=True):
@@ -149,7 +164,7 @@ class MachineAddress(Model, frozen=True):
     """One address of the Machine."""
 
     type: Annotated[str, Schema(enum=tuple(MachineAddressType))] = required(str)
-    address: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    address: Text256 = required(str)
 
 
 class MachineNamingSpec(Model, frozen=True):
@@ -157,7 +172,7 @@ class MachineNamingSpec(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    template: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    template: Text256 = ""
 
 
 class ObjectReference(Model, frozen=True):

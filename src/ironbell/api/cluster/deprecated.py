@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ironbell.api.crd.markers import Schema, Time, required
+from ironbell.api.crd.markers import Schema, Text256, Text10240, Time, required
 from ironbell.api.meta import Model
 
 
@@ -16,12 +16,12 @@ class LegacyCondition(Model, frozen=True):
 
     schema_ = Schema(required=("lastTransitionTime",))
 
-    type: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    type: Text256 = required(str)
     status: str = required(str)
     severity: Annotated[str, Schema(max_length=32)] = ""
     last_transition_time: Time = None
-    reason: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    message: Annotated[str, Schema(min_length=1, max_length=10240)] = ""
+    reason: Text256 = ""
+    message: Text10240 = ""
 
 
 class V1Beta1FailureStatus(Model, frozen=True):

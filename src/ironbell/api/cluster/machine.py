@@ -12,17 +12,17 @@ from msgspec import field
 
 from ironbell.api.cluster.common import (
     DNS_SUBDOMAIN,
-    ConditionGate,
+    ConditionGates,
     ContractVersionedObjectReference,
     MachineAddress,
     MachineDeletionSpec,
-    MachineTaint,
+    MachineTaints,
     NodeSystemInfo,
     TemplateMetadata,
 )
 from ironbell.api.cluster.deprecated import DeprecatedFailureStatus
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Int32, Int64, Schema, Time, required
+from ironbell.api.crd.markers import Int32, Int64, Schema, Text63, Text256, Text512, Time, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, Model, Resource
 
@@ -51,20 +51,16 @@ class Bootstrap(Model, frozen=True):
 class MachineSpec(Model, frozen=True):
     """Desired state of the Machine."""
 
-    cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
+    cluster_name: Text63 = required(str)
     bootstrap: Bootstrap = required(Bootstrap)
     infrastructure_ref: ContractVersionedObjectReference = required(ContractVersionedObjectReference)
-    version: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    provider_id: Annotated[str, Schema(min_length=1, max_length=512)] = field(default="", name="providerID")
-    failure_domain: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    version: Text256 = ""
+    provider_id: Text512 = field(default="", name="providerID")
+    failure_domain: Text256 = ""
     min_ready_seconds: Annotated[Int32 | None, Schema(minimum=0)] = None
-    readiness_gates: Annotated[
-        list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
-    ] = []
+    readiness_gates: ConditionGates = []
     deletion: MachineDeletionSpec = MachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
+    taints: MachineTaints = []
 
 
 class MachineInitializationStatus(Model, frozen=True):
@@ -102,7 +98,7 @@ class MachineStatus(Model, frozen=True):
     node_info: NodeSystemInfo | None = None
     last_updated: Time = None
     addresses: Annotated[list[MachineAddress], Schema(max_items=256, list_type="atomic")] = []
-    failure_domain: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    failure_domain: Text256 = ""
     phase: Annotated[str, Schema(enum=tuple(MachinePhase))] = ""
     certificates_expiry_date: Time = None
     observed_generation: Annotated[Int64, Schema(minimum=1)] = 0
@@ -129,8 +125,6 @@ MACHINE: Kind[Machine] = Kind(
     version="v1beta2",
     kind="Machine",
     plural="machines",
-    singular="machine",
-    list_kind="MachineList",
     model=Machine,
     short_names=("ma",),
     categories=("cluster-api",),

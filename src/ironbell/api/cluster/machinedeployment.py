@@ -8,12 +8,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from ironbell.api.cluster.common import MachineNamingSpec, StatusVersion
+from ironbell.api.cluster.common import MachineNamingSpec, StatusVersions
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machine import MachineTemplateSpec
 from ironbell.api.cluster.machineset import MachineSetDeletionOrder, MachineSetDeletionSpec
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Int32, Int64, Schema, Time, required
+from ironbell.api.crd.markers import Int32, Int64, Schema, Text63, Time, required
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 
@@ -84,7 +84,7 @@ class MachineDeploymentRemediationSpec(Model, frozen=True):
 class MachineDeploymentSpec(Model, frozen=True):
     """Desired state: number of Machines, their template, and their rollout."""
 
-    cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
+    cluster_name: Text63 = required(str)
     replicas: Int32 | None = None
     rollout: MachineDeploymentRolloutSpec = MachineDeploymentRolloutSpec()
     selector: LabelSelector = required(LabelSelector)
@@ -123,9 +123,7 @@ class MachineDeploymentStatus(Model, frozen=True):
     ready_replicas: Int32 | None = None
     available_replicas: Int32 | None = None
     up_to_date_replicas: Int32 | None = None
-    versions: Annotated[
-        list[StatusVersion], Schema(min_items=1, max_items=100, list_type="map", list_map_keys=("version",))
-    ] = []
+    versions: StatusVersions = []
     phase: Annotated[str, Schema(enum=tuple(MachineDeploymentPhase))] = ""
     deprecated: MachineDeploymentDeprecatedStatus | None = None
 
@@ -142,8 +140,6 @@ MACHINE_DEPLOYMENT: Kind[MachineDeployment] = Kind(
     version="v1beta2",
     kind="MachineDeployment",
     plural="machinedeployments",
-    singular="machinedeployment",
-    list_kind="MachineDeploymentList",
     model=MachineDeployment,
     short_names=("md",),
     categories=("cluster-api",),

@@ -10,7 +10,7 @@ from typing import Annotated
 from ironbell.api.cluster.common import QUALIFIED_NAME, TemplateReference
 from ironbell.api.cluster.deprecated import DeprecatedConditionsStatus
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Int32, Int64, Rule, Schema, required
+from ironbell.api.crd.markers import Int32, Int64, Rule, Schema, Text63, Text253, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 
@@ -99,7 +99,7 @@ class MachineDeploymentHealthCheckRemediation(Model, frozen=True):
 class MachineHealthCheckSpec(Model, frozen=True):
     """Machines that are checked, and the checks."""
 
-    cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
+    cluster_name: Text63 = required(str)
     selector: LabelSelector = required(LabelSelector)
     checks: MachineHealthCheckChecks = MachineHealthCheckChecks()
     remediation: MachineHealthCheckRemediation = MachineHealthCheckRemediation()
@@ -115,9 +115,7 @@ class MachineHealthCheckStatus(Model, frozen=True):
     current_healthy: Annotated[Int32 | None, Schema(minimum=0)] = None
     remediations_allowed: Annotated[Int32 | None, Schema(minimum=0)] = None
     observed_generation: Annotated[Int64, Schema(minimum=1)] = 0
-    targets: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=253)]], Schema(max_items=10000, list_type="atomic")
-    ] = []
+    targets: Annotated[list[Text253], Schema(max_items=10000, list_type="atomic")] = []
     deprecated: DeprecatedConditionsStatus | None = None
 
 
@@ -133,8 +131,6 @@ MACHINE_HEALTH_CHECK: Kind[MachineHealthCheck] = Kind(
     version="v1beta2",
     kind="MachineHealthCheck",
     plural="machinehealthchecks",
-    singular="machinehealthcheck",
-    list_kind="MachineHealthCheckList",
     model=MachineHealthCheck,
     short_names=("mhc", "mhcs"),
     categories=("cluster-api",),

@@ -10,11 +10,11 @@ from typing import Annotated
 
 from msgspec import field
 
-from ironbell.api.cluster.common import ObjectReference, StatusVersion
+from ironbell.api.cluster.common import ObjectReference, StatusVersions
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machine import MachineInitializationStatus, MachineTemplateSpec
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Int32, Int64, Schema, required
+from ironbell.api.crd.markers import Int32, Int64, Schema, Text63, Text256, Text512, required
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Condition, Model, Resource
 
@@ -37,15 +37,13 @@ class MachinePoolPhase(StrEnum):
 class MachinePoolSpec(Model, frozen=True):
     """Desired state: number of Machines, and their template."""
 
-    cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
+    cluster_name: Text63 = required(str)
     replicas: Int32 | None = None
     template: MachineTemplateSpec = required(MachineTemplateSpec)
-    provider_id_list: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=512)]], Schema(max_items=10000, list_type="atomic")
-    ] = field(default_factory=list, name="providerIDList")
-    failure_domains: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]], Schema(max_items=100, list_type="atomic")
-    ] = []
+    provider_id_list: Annotated[list[Text512], Schema(max_items=10000, list_type="atomic")] = field(
+        default_factory=list, name="providerIDList"
+    )
+    failure_domains: Annotated[list[Text256], Schema(max_items=100, list_type="atomic")] = []
 
 
 class MachinePoolV1Beta1DeprecatedStatus(Model, frozen=True):
@@ -77,9 +75,7 @@ class MachinePoolStatus(Model, frozen=True):
     ready_replicas: Int32 | None = None
     available_replicas: Int32 | None = None
     up_to_date_replicas: Int32 | None = None
-    versions: Annotated[
-        list[StatusVersion], Schema(min_items=1, max_items=100, list_type="map", list_map_keys=("version",))
-    ] = []
+    versions: StatusVersions = []
     phase: Annotated[str, Schema(enum=tuple(MachinePoolPhase))] = ""
     observed_generation: Annotated[Int64, Schema(minimum=1)] = 0
     deprecated: MachinePoolDeprecatedStatus | None = None
@@ -97,8 +93,6 @@ MACHINE_POOL: Kind[MachinePool] = Kind(
     version="v1beta2",
     kind="MachinePool",
     plural="machinepools",
-    singular="machinepool",
-    list_kind="MachinePoolList",
     model=MachinePool,
     short_names=("mp",),
     categories=("cluster-api",),

@@ -8,11 +8,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from ironbell.api.cluster.common import MachineNamingSpec, StatusVersion
+from ironbell.api.cluster.common import MachineNamingSpec, StatusVersions
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.machine import MachineTemplateSpec
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Int32, Int64, Schema, required
+from ironbell.api.crd.markers import Int32, Int64, Schema, Text63, required
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 
@@ -36,7 +36,7 @@ class MachineSetDeletionSpec(Model, frozen=True):
 class MachineSetSpec(Model, frozen=True):
     """Desired state: number of Machines, and their template."""
 
-    cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
+    cluster_name: Text63 = required(str)
     replicas: Int32 | None = None
     selector: LabelSelector = required(LabelSelector)
     template: MachineTemplateSpec = required(MachineTemplateSpec)
@@ -72,9 +72,7 @@ class MachineSetStatus(Model, frozen=True):
     ready_replicas: Int32 | None = None
     available_replicas: Int32 | None = None
     up_to_date_replicas: Int32 | None = None
-    versions: Annotated[
-        list[StatusVersion], Schema(min_items=1, max_items=100, list_type="map", list_map_keys=("version",))
-    ] = []
+    versions: StatusVersions = []
     observed_generation: Annotated[Int64, Schema(minimum=1)] = 0
     deprecated: MachineSetDeprecatedStatus | None = None
 
@@ -91,8 +89,6 @@ MACHINE_SET: Kind[MachineSet] = Kind(
     version="v1beta2",
     kind="MachineSet",
     plural="machinesets",
-    singular="machineset",
-    list_kind="MachineSetList",
     model=MachineSet,
     short_names=("ms",),
     categories=("cluster-api",),

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from ironbell.api.cluster.common import (
     DNS_SUBDOMAIN,
-    ConditionGate,
+    ConditionGates,
     MachineDeletionSpec,
-    MachineTaint,
+    MachineTaints,
     TemplateMetadata,
 )
 from ironbell.api.cluster.machinedeployment import MachineDeploymentMachineDeletionSpec, MachineDeploymentRolloutSpec
@@ -20,7 +20,7 @@ from ironbell.api.cluster.machinehealthcheck import (
     MachineHealthCheckChecks,
     MachineHealthCheckRemediation,
 )
-from ironbell.api.crd.markers import Int32, Schema, Time, required
+from ironbell.api.crd.markers import Int32, Schema, Text256, Time, required
 from ironbell.api.meta import Model
 
 
@@ -54,7 +54,7 @@ class ClusterVariable(Model, frozen=True):
 
     schema_ = Schema(required=("value",))
 
-    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    name: Text256 = required(str)
     value: Any = None
 
 
@@ -78,12 +78,8 @@ class ControlPlaneTopology(Model, frozen=True):
     rollout: ControlPlaneTopologyRolloutSpec = ControlPlaneTopologyRolloutSpec()
     health_check: ControlPlaneTopologyHealthCheck = ControlPlaneTopologyHealthCheck()
     deletion: MachineDeletionSpec = MachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
-    readiness_gates: Annotated[
-        list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
-    ] = []
+    taints: MachineTaints = []
+    readiness_gates: ConditionGates = []
     variables: VariableOverrides = VariableOverrides()
 
 
@@ -101,19 +97,15 @@ class MachineDeploymentTopology(Model, frozen=True):
     """One MachineDeployment of a managed topology."""
 
     metadata: TemplateMetadata = TemplateMetadata()
-    class_: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    class_: Text256 = required(str)
     name: Annotated[str, Schema(pattern=DNS_SUBDOMAIN, min_length=1, max_length=63)] = required(str)
-    failure_domain: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    failure_domain: Text256 = ""
     replicas: Int32 | None = None
     health_check: MachineDeploymentTopologyHealthCheck = MachineDeploymentTopologyHealthCheck()
     deletion: MachineDeploymentMachineDeletionSpec = MachineDeploymentMachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
+    taints: MachineTaints = []
     min_ready_seconds: Annotated[Int32 | None, Schema(minimum=0)] = None
-    readiness_gates: Annotated[
-        list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
-    ] = []
+    readiness_gates: ConditionGates = []
     rollout: MachineDeploymentRolloutSpec = MachineDeploymentRolloutSpec()
     variables: VariableOverrides = VariableOverrides()
 
@@ -122,16 +114,11 @@ class MachinePoolTopology(Model, frozen=True):
     """One MachinePool of a managed topology."""
 
     metadata: TemplateMetadata = TemplateMetadata()
-    class_: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    class_: Text256 = required(str)
     name: Annotated[str, Schema(pattern=DNS_SUBDOMAIN, min_length=1, max_length=63)] = required(str)
-    failure_domains: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = []
+    failure_domains: Annotated[list[Text256], Schema(min_items=1, max_items=100, list_type="atomic")] = []
     deletion: MachineDeletionSpec = MachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
+    taints: MachineTaints = []
     min_ready_seconds: Annotated[Int32 | None, Schema(minimum=0)] = None
     replicas: Int32 | None = None
     variables: VariableOverrides = VariableOverrides()
@@ -154,7 +141,7 @@ class Topology(Model, frozen=True):
     """The shape of a cluster whose parts come from a ClusterClass."""
 
     class_ref: ClusterClassRef = required(ClusterClassRef)
-    version: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    version: Text256 = required(str)
     control_plane: ControlPlaneTopology = ControlPlaneTopology()
     workers: WorkersTopology = WorkersTopology()
     variables: Annotated[

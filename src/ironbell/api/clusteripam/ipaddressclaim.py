@@ -10,7 +10,7 @@ from typing import Annotated
 from ironbell.api.cluster.common import DNS_SUBDOMAIN, ContractVersionedObjectReference
 from ironbell.api.cluster.deprecated import DeprecatedConditionsStatus
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Schema, required
+from ironbell.api.crd.markers import Schema, Text63, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, Model, Resource
 
@@ -18,7 +18,7 @@ from ironbell.api.meta import Condition, Model, Resource
 class IpAddressClaimSpec(Model, frozen=True):
     """Pool that the address comes from, and the cluster that it is for."""
 
-    cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = ""
+    cluster_name: Text63 = ""
     pool_ref: ContractVersionedObjectReference = required(ContractVersionedObjectReference)
 
 
@@ -50,8 +50,6 @@ IP_ADDRESS_CLAIM: Kind[IpAddressClaim] = Kind(
     version="v1beta2",
     kind="IPAddressClaim",
     plural="ipaddressclaims",
-    singular="ipaddressclaim",
-    list_kind="IPAddressClaimList",
     model=IpAddressClaim,
     categories=("cluster-api",),
     columns=(

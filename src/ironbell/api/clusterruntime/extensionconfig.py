@@ -10,7 +10,7 @@ from typing import Annotated
 
 from ironbell.api.cluster.deprecated import DeprecatedConditionsStatus
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Int32, Schema, required
+from ironbell.api.crd.markers import Int32, Schema, Text63, Text256, Text512, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource
 
@@ -25,9 +25,9 @@ class FailurePolicy(StrEnum):
 class ServiceReference(Model, frozen=True):
     """A Service in the management cluster."""
 
-    namespace: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
-    name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
-    path: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    namespace: Text63 = required(str)
+    name: Text63 = required(str)
+    path: Text512 = ""
     port: Int32 | None = None
 
 
@@ -36,7 +36,7 @@ class ClientConfig(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    url: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    url: Text512 = ""
     service: ServiceReference = ServiceReference()
     ca_bundle: Annotated[str, Schema(format="byte", min_length=1, max_length=51200)] = ""
 
@@ -52,14 +52,14 @@ class ExtensionConfigSpec(Model, frozen=True):
 class GroupVersionHook(Model, frozen=True):
     """The hook that the extension answers."""
 
-    api_version: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
-    hook: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    api_version: Text512 = required(str)
+    hook: Text256 = required(str)
 
 
 class ExtensionHandler(Model, frozen=True):
     """One extension of the server."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+    name: Text512 = required(str)
     request_hook: GroupVersionHook = required(GroupVersionHook)
     timeout_seconds: Annotated[Int32, Schema(minimum=1)] = 0
     failure_policy: Annotated[str, Schema(enum=tuple(FailurePolicy))] = ""
@@ -87,8 +87,6 @@ EXTENSION_CONFIG: Kind[ExtensionConfig] = Kind(
     version="v1beta2",
     kind="ExtensionConfig",
     plural="extensionconfigs",
-    singular="extensionconfig",
-    list_kind="ExtensionConfigList",
     model=ExtensionConfig,
     namespaced=False,
     short_names=("ext",),

@@ -10,17 +10,17 @@ from typing import Annotated
 
 from ironbell.api.bootstrap.kubeadmconfig import KubeadmConfigSpec
 from ironbell.api.cluster.common import (
-    ConditionGate,
+    ConditionGates,
     ContractVersionedObjectReference,
     MachineDeletionSpec,
     MachineNamingSpec,
-    MachineTaint,
-    StatusVersion,
+    MachineTaints,
+    StatusVersions,
     TemplateMetadata,
 )
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.cluster.names import CONTROL_PLANE_KUBEADM_LABELS
-from ironbell.api.crd.markers import Int32, Int64, Schema, Time, required
+from ironbell.api.crd.markers import Int32, Int64, Schema, Text253, Text256, Time, required
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Condition, Model, Resource
 
@@ -35,13 +35,9 @@ class KubeadmControlPlaneMachineTemplateSpec(Model, frozen=True):
     """The parts of each Machine."""
 
     infrastructure_ref: ContractVersionedObjectReference = required(ContractVersionedObjectReference)
-    readiness_gates: Annotated[
-        list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
-    ] = []
+    readiness_gates: ConditionGates = []
     deletion: MachineDeletionSpec = MachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
+    taints: MachineTaints = []
 
 
 class KubeadmControlPlaneMachineTemplate(Model, frozen=True):
@@ -100,7 +96,7 @@ class KubeadmControlPlaneSpec(Model, frozen=True):
     """Desired state: number of machines, their version, and their template."""
 
     replicas: Int32 | None = None
-    version: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    version: Text256 = required(str)
     machine_template: KubeadmControlPlaneMachineTemplate = required(KubeadmControlPlaneMachineTemplate)
     kubeadm_config_spec: KubeadmConfigSpec = KubeadmConfigSpec()
     rollout: KubeadmControlPlaneRolloutSpec = KubeadmControlPlaneRolloutSpec()
@@ -121,7 +117,7 @@ class LastRemediationStatus(Model, frozen=True):
 
     schema_ = Schema(required=("retryCount", "time"))
 
-    machine: Annotated[str, Schema(min_length=1, max_length=253)] = required(str)
+    machine: Text253 = required(str)
     time: Time = None
     retry_count: Annotated[Int32 | None, Schema(minimum=0)] = None
 
@@ -155,10 +151,8 @@ class KubeadmControlPlaneStatus(Model, frozen=True):
     ready_replicas: Int32 | None = None
     available_replicas: Int32 | None = None
     up_to_date_replicas: Int32 | None = None
-    versions: Annotated[
-        list[StatusVersion], Schema(min_items=1, max_items=100, list_type="map", list_map_keys=("version",))
-    ] = []
-    version: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    versions: StatusVersions = []
+    version: Text256 = ""
     observed_generation: Annotated[Int64, Schema(minimum=1)] = 0
     last_remediation: LastRemediationStatus = LastRemediationStatus()
     deprecated: KubeadmControlPlaneDeprecatedStatus | None = None
@@ -176,8 +170,6 @@ KUBEADM_CONTROL_PLANE: Kind[KubeadmControlPlane] = Kind(
     version="v1beta2",
     kind="KubeadmControlPlane",
     plural="kubeadmcontrolplanes",
-    singular="kubeadmcontrolplane",
-    list_kind="KubeadmControlPlaneList",
     model=KubeadmControlPlane,
     short_names=("kcp",),
     categories=("cluster-api",),

@@ -5,10 +5,8 @@ Source: kubernetes-sigs/cluster-api: api/controlplane/kubeadm/v1beta2.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from ironbell.api.bootstrap.kubeadmconfig import KubeadmConfigSpec
-from ironbell.api.cluster.common import MachineDeletionSpec, MachineNamingSpec, MachineTaint, TemplateMetadata
+from ironbell.api.cluster.common import MachineDeletionSpec, MachineNamingSpec, MachineTaints, TemplateMetadata
 from ironbell.api.cluster.names import CONTROL_PLANE_KUBEADM_LABELS
 from ironbell.api.controlplane.kubeadmcontrolplane import (
     KubeadmControlPlaneRemediationSpec,
@@ -25,9 +23,7 @@ class KubeadmControlPlaneTemplateMachineTemplateSpec(Model, frozen=True):
     schema_ = Schema(min_properties=1)
 
     deletion: MachineDeletionSpec = MachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
+    taints: MachineTaints = []
 
 
 class KubeadmControlPlaneTemplateMachineTemplate(Model, frozen=True):
@@ -77,8 +73,6 @@ KUBEADM_CONTROL_PLANE_TEMPLATE: Kind[KubeadmControlPlaneTemplate] = Kind(
     version="v1beta2",
     kind="KubeadmControlPlaneTemplate",
     plural="kubeadmcontrolplanetemplates",
-    singular="kubeadmcontrolplanetemplate",
-    list_kind="KubeadmControlPlaneTemplateList",
     model=KubeadmControlPlaneTemplate,
     categories=("cluster-api",),
     columns=(

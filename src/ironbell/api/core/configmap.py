@@ -25,8 +25,6 @@ CONFIG_MAP: Kind[ConfigMap] = Kind(
     version="v1",
     kind="ConfigMap",
     plural="configmaps",
-    singular="configmap",
-    list_kind="ConfigMapList",
     model=ConfigMap,
     short_names=("cm",),
     columns=(Column("Age", ".metadata.creationTimestamp", type="date"),),

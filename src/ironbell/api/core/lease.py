@@ -35,8 +35,6 @@ LEASE: Kind[Lease] = Kind(
     version="v1",
     kind="Lease",
     plural="leases",
-    singular="lease",
-    list_kind="LeaseList",
     model=Lease,
     columns=(
         Column("Holder", ".spec.holderIdentity"),

@@ -31,8 +31,6 @@ SECRET: Kind[Secret] = Kind(
     version="v1",
     kind="Secret",
     plural="secrets",
-    singular="secret",
-    list_kind="SecretList",
     model=Secret,
     columns=(Column("Type", ".type"), Column("Age", ".metadata.creationTimestamp", type="date")),
     description="Small confidential data.",

@@ -34,8 +34,6 @@ SERVICE_ACCOUNT: Kind[ServiceAccount] = Kind(
     version="v1",
     kind="ServiceAccount",
     plural="serviceaccounts",
-    singular="serviceaccount",
-    list_kind="ServiceAccountList",
     model=ServiceAccount,
     short_names=("sa",),
     columns=(Column("Age", ".metadata.creationTimestamp", type="date"),),

@@ -41,9 +41,9 @@ def crd_yaml(kinds: Iterable[Kind[Any]]) -> str:
 def _names(kind: Kind[Any]) -> dict[str, Any]:
     names: dict[str, Any] = {
         "kind": kind.kind,
-        "listKind": kind.list_kind or f"{kind.kind}List",
+        "listKind": kind.list_kind,
         "plural": kind.plural,
-        "singular": kind.singular or kind.kind.lower(),
+        "singular": kind.singular,
     }
     if kind.short_names:
         names["shortNames"] = list(kind.short_names)

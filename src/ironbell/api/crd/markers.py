@@ -104,6 +104,14 @@ Int64 = Annotated[int, Schema(format="int64")]
 Time = Annotated[str | None, Schema(format="date-time")]
 """RFC 3339 in UTC, as stored."""
 
+# texts that are not empty, by the greatest number of their characters
+Text63 = Annotated[str, Schema(min_length=1, max_length=63)]
+Text253 = Annotated[str, Schema(min_length=1, max_length=253)]
+Text256 = Annotated[str, Schema(min_length=1, max_length=256)]
+Text512 = Annotated[str, Schema(min_length=1, max_length=512)]
+Text1024 = Annotated[str, Schema(min_length=1, max_length=1024)]
+Text10240 = Annotated[str, Schema(min_length=1, max_length=10240)]
+
 Quantity = Annotated[
     int | str,
     Schema(

@@ -12,10 +12,10 @@ from ironbell.api.cluster.classes.patches import ClusterClassPatch
 from ironbell.api.cluster.classes.references import ClassNamingSpec
 from ironbell.api.cluster.classes.variables import ClusterClassVariable, VariableSchema
 from ironbell.api.cluster.classes.workers import WorkersClass
-from ironbell.api.cluster.common import ConditionGate, TemplateMetadata, TemplateReference
+from ironbell.api.cluster.common import ConditionGates, TemplateMetadata, TemplateReference
 from ironbell.api.cluster.deprecated import DeprecatedConditionsStatus
 from ironbell.api.cluster.names import CORE_LABELS
-from ironbell.api.crd.markers import Int64, Schema, required
+from ironbell.api.crd.markers import Int64, Schema, Text256, Text512, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, Model, Resource
 
@@ -32,7 +32,7 @@ class ClusterClassUpgradeExternal(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    generate_upgrade_plan_extension: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    generate_upgrade_plan_extension: Text512 = ""
 
 
 class ClusterClassUpgrade(Model, frozen=True):
@@ -46,19 +46,14 @@ class ClusterClassUpgrade(Model, frozen=True):
 class ClusterClassSpec(Model, frozen=True):
     """The parts that clusters are made of, and what may differ between them."""
 
-    availability_gates: Annotated[
-        list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
-    ] = []
+    availability_gates: ConditionGates = []
     infrastructure: InfrastructureClass = required(InfrastructureClass)
     control_plane: ControlPlaneClass = required(ControlPlaneClass)
     workers: WorkersClass = WorkersClass()
     variables: Annotated[list[ClusterClassVariable], Schema(min_items=1, max_items=1000, list_type="atomic")] = []
     patches: Annotated[list[ClusterClassPatch], Schema(min_items=1, max_items=1000, list_type="atomic")] = []
     upgrade: ClusterClassUpgrade = ClusterClassUpgrade()
-    kubernetes_versions: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]],
-        Schema(min_items=1, max_items=100, list_type="atomic"),
-    ] = []
+    kubernetes_versions: Annotated[list[Text256], Schema(min_items=1, max_items=100, list_type="atomic")] = []
 
 
 class ClusterClassStatusVariableDefinition(Model, frozen=True):
@@ -66,7 +61,7 @@ class ClusterClassStatusVariableDefinition(Model, frozen=True):
 
     schema_ = Schema(required=("required",))
 
-    from_: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    from_: Text256 = required(str)
     required_: bool | None = None
     deprecated_v1beta1_metadata: TemplateMetadata = TemplateMetadata()
     schema: VariableSchema = required(VariableSchema)
@@ -75,7 +70,7 @@ class ClusterClassStatusVariableDefinition(Model, frozen=True):
 class ClusterClassStatusVariable(Model, frozen=True):
     """A variable, and where it is defined."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    name: Text256 = required(str)
     definitions_conflict: bool | None = None
     definitions: Annotated[
         list[ClusterClassStatusVariableDefinition], Schema(min_items=1, max_items=100, list_type="atomic")
@@ -105,8 +100,6 @@ CLUSTER_CLASS: Kind[ClusterClass] = Kind(
     version="v1beta2",
     kind="ClusterClass",
     plural="clusterclasses",
-    singular="clusterclass",
-    list_kind="ClusterClassList",
     model=ClusterClass,
     short_names=("cc",),
     categories=("cluster-api",),

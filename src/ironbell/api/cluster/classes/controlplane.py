@@ -5,13 +5,11 @@ Source: kubernetes-sigs/cluster-api: api/core/v1beta2.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from ironbell.api.cluster.classes.references import ClassNamingSpec, ClassTemplate
 from ironbell.api.cluster.common import (
-    ConditionGate,
+    ConditionGates,
     MachineDeletionSpec,
-    MachineTaint,
+    MachineTaints,
     TemplateMetadata,
     TemplateReference,
 )
@@ -38,9 +36,5 @@ class ControlPlaneClass(Model, frozen=True):
     health_check: ControlPlaneClassHealthCheck = ControlPlaneClassHealthCheck()
     naming: ClassNamingSpec = ClassNamingSpec()
     deletion: MachineDeletionSpec = MachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
-    readiness_gates: Annotated[
-        list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
-    ] = []
+    taints: MachineTaints = []
+    readiness_gates: ConditionGates = []

@@ -8,16 +8,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ironbell.api.cluster.common import API_VERSION, KIND_NAME
-from ironbell.api.crd.markers import Schema, required
+from ironbell.api.crd.markers import Schema, Text256, Text512, Text1024, Text10240, required
 from ironbell.api.meta import Model
 
 
 class PatchSelectorMatchClass(Model, frozen=True):
     """Classes of workers by name, with * as wildcard."""
 
-    names: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]], Schema(max_items=100, list_type="atomic")
-    ] = []
+    names: Annotated[list[Text256], Schema(max_items=100, list_type="atomic")] = []
 
 
 class PatchSelectorMatch(Model, frozen=True):
@@ -42,15 +40,15 @@ class PatchSelector(Model, frozen=True):
 class JsonPatchValue(Model, frozen=True):
     """The value of an operation, taken from a variable or from a template."""
 
-    variable: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    template: Annotated[str, Schema(min_length=1, max_length=10240)] = ""
+    variable: Text256 = ""
+    template: Text10240 = ""
 
 
 class JsonPatch(Model, frozen=True):
     """One operation in the sense of RFC 6902."""
 
     op: Annotated[str, Schema(enum=("add", "replace", "remove"))] = required(str)
-    path: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+    path: Text512 = required(str)
     value: Any = None
     value_from: JsonPatchValue | None = None
 
@@ -65,17 +63,17 @@ class PatchDefinition(Model, frozen=True):
 class ExternalPatchDefinition(Model, frozen=True):
     """Runtime extensions that make or check the patches."""
 
-    generate_patches_extension: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    validate_topology_extension: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    discover_variables_extension: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    generate_patches_extension: Text512 = ""
+    validate_topology_extension: Text512 = ""
+    discover_variables_extension: Text512 = ""
     settings: dict[str, str] = {}
 
 
 class ClusterClassPatch(Model, frozen=True):
     """Changes to templates, made with the values of variables."""
 
-    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
-    description: Annotated[str, Schema(min_length=1, max_length=1024)] = ""
-    enabled_if: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    name: Text256 = required(str)
+    description: Text1024 = ""
+    enabled_if: Text256 = ""
     definitions: Annotated[list[PatchDefinition], Schema(max_items=100, list_type="atomic")] = []
     external: ExternalPatchDefinition | None = None

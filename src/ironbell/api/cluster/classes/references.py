@@ -5,10 +5,8 @@ Source: kubernetes-sigs/cluster-api: api/core/v1beta2.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from ironbell.api.cluster.common import TemplateReference
-from ironbell.api.crd.markers import Schema, required
+from ironbell.api.crd.markers import Schema, Text1024, required
 from ironbell.api.meta import Model
 
 
@@ -17,7 +15,7 @@ class ClassNamingSpec(Model, frozen=True):
 
     schema_ = Schema(min_properties=1)
 
-    template: Annotated[str, Schema(min_length=1, max_length=1024)] = ""
+    template: Text1024 = ""
 
 
 class ClassTemplate(Model, frozen=True):

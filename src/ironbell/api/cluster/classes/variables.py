@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import field
 
 from ironbell.api.cluster.common import TemplateMetadata
-from ironbell.api.crd.markers import Int64, Schema, required
+from ironbell.api.crd.markers import Int64, Schema, Text256, Text512, Text1024, required
 from ironbell.api.meta import Model
 
 
@@ -28,10 +28,10 @@ class ValidationRule(Model, frozen=True):
     """One CEL rule of a schema."""
 
     rule: Annotated[str, Schema(min_length=1, max_length=4096)] = required(str)
-    message: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    message_expression: Annotated[str, Schema(min_length=1, max_length=1024)] = ""
+    message: Text512 = ""
+    message_expression: Text1024 = ""
     reason: Annotated[str, Schema(enum=tuple(FieldValueErrorReason), default="FieldValueInvalid")] = ""
-    field_path: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    field_path: Text512 = ""
 
 
 class JsonSchemaProps(Model, frozen=True):
@@ -46,10 +46,7 @@ class JsonSchemaProps(Model, frozen=True):
     additional_properties: Any = None
     max_properties: Int64 | None = None
     min_properties: Int64 | None = None
-    required_: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]],
-        Schema(min_items=1, max_items=1000, list_type="atomic"),
-    ] = []
+    required_: Annotated[list[Text256], Schema(min_items=1, max_items=1000, list_type="atomic")] = []
     items: Any = None
     max_items: Int64 | None = None
     min_items: Int64 | None = None
@@ -57,7 +54,7 @@ class JsonSchemaProps(Model, frozen=True):
     format: Annotated[str, Schema(min_length=1, max_length=32)] = ""
     max_length: Int64 | None = None
     min_length: Int64 | None = None
-    pattern: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    pattern: Text512 = ""
     maximum: Int64 | None = None
     exclusive_maximum: bool | None = None
     minimum: Int64 | None = None
@@ -87,7 +84,7 @@ class ClusterClassVariable(Model, frozen=True):
 
     schema_ = Schema(required=("required",))
 
-    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    name: Text256 = required(str)
     required_: bool | None = None
     deprecated_v1beta1_metadata: TemplateMetadata = TemplateMetadata()
     schema: VariableSchema = required(VariableSchema)

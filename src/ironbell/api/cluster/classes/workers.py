@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from ironbell.api.cluster.classes.references import ClassNamingSpec, ClassTemplate
-from ironbell.api.cluster.common import ConditionGate, MachineDeletionSpec, MachineTaint, TemplateMetadata
+from ironbell.api.cluster.common import ConditionGates, MachineDeletionSpec, MachineTaints, TemplateMetadata
 from ironbell.api.cluster.machinedeployment import (
     MachineDeploymentMachineDeletionSpec,
     MachineDeploymentRolloutStrategy,
 )
 from ironbell.api.cluster.machinehealthcheck import MachineDeploymentHealthCheckRemediation, MachineHealthCheckChecks
-from ironbell.api.crd.markers import Int32, Schema, required
+from ironbell.api.crd.markers import Int32, Schema, Text256, required
 from ironbell.api.meta import Model
 
 
@@ -39,20 +39,16 @@ class MachineDeploymentClass(Model, frozen=True):
     """Template of MachineDeployments."""
 
     metadata: TemplateMetadata = TemplateMetadata()
-    class_: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    class_: Text256 = required(str)
     bootstrap: ClassTemplate = required(ClassTemplate)
     infrastructure: ClassTemplate = required(ClassTemplate)
     health_check: MachineDeploymentClassHealthCheck = MachineDeploymentClassHealthCheck()
-    failure_domain: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    failure_domain: Text256 = ""
     naming: ClassNamingSpec = ClassNamingSpec()
     deletion: MachineDeploymentMachineDeletionSpec = MachineDeploymentMachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
+    taints: MachineTaints = []
     min_ready_seconds: Annotated[Int32 | None, Schema(minimum=0)] = None
-    readiness_gates: Annotated[
-        list[ConditionGate], Schema(min_items=1, max_items=32, list_type="map", list_map_keys=("conditionType",))
-    ] = []
+    readiness_gates: ConditionGates = []
     rollout: MachineDeploymentClassRolloutSpec = MachineDeploymentClassRolloutSpec()
 
 
@@ -60,17 +56,13 @@ class MachinePoolClass(Model, frozen=True):
     """Template of MachinePools."""
 
     metadata: TemplateMetadata = TemplateMetadata()
-    class_: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    class_: Text256 = required(str)
     bootstrap: ClassTemplate = required(ClassTemplate)
     infrastructure: ClassTemplate = required(ClassTemplate)
-    failure_domains: Annotated[
-        list[Annotated[str, Schema(min_length=1, max_length=256)]], Schema(max_items=100, list_type="atomic")
-    ] = []
+    failure_domains: Annotated[list[Text256], Schema(max_items=100, list_type="atomic")] = []
     naming: ClassNamingSpec = ClassNamingSpec()
     deletion: MachineDeletionSpec = MachineDeletionSpec()
-    taints: Annotated[
-        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
-    ] = []
+    taints: MachineTaints = []
     min_ready_seconds: Annotated[Int32 | None, Schema(minimum=0)] = None
 
 
