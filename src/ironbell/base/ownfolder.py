@@ -150,10 +150,9 @@ class OwnFolder:
 
     def _folder(self, name: str, mode: int) -> int:
         """Open a folder; a file or link that has the name is removed."""
-        _checked(name)
         while True:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(name, mode, dir_fd=self._descriptor)
+                os.mkdir(_checked(name), mode, dir_fd=self._descriptor)
             try:
                 return os.open(name, _FOLDER, dir_fd=self._descriptor)
             except OSError as error:
@@ -167,24 +166,14 @@ class OwnFolder:
         Raises:
             OSError: it cannot be read.
         """
-        descriptor = self._opened(name)
+        descriptor = _open_entry(self._descriptor, _checked(name))
         if descriptor is None:
+            return None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
             return None
         with os.fdopen(descriptor, "rb") as file:
             return file.read(limit), os.fstat(file.fileno())
-
-    def _opened(self, name: str) -> int | None:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            descriptor = os.open(_checked(name), flags, dir_fd=self._descriptor)
-        except OSError as error:
-            if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
-                return None
-            raise
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return descriptor
-        os.close(descriptor)
-        return None
 
     def write(self, name: str, content: bytes, *, mode: int) -> None:
         """Replace a file at once.
@@ -205,8 +194,10 @@ class OwnFolder:
         """
         status = source.stat()
         existing = self.entry(name)
-        if existing is not None and stat.S_ISREG(existing.st_mode) and _is_same(existing, status):
-            return
+        if existing is not None and stat.S_ISREG(existing.st_mode):
+            is_same_version = (existing.st_size, existing.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+            if is_same_version or os.path.samestat(existing, status):
+                return
         if status.st_mode & 0o004 and not source.is_symlink() and self._linked(source, name):
             return
         # a link would show the original's mode, which keeps others out
@@ -302,8 +293,7 @@ class OwnFolder:
         return sock
 
     def take(self, name: str) -> OwnFolder:
-        """A folder in this one that an account may have written in, for this process alone: only files of this
-        process's stay in it.
+        """Take a folder in this one from an account that wrote in it; only files of this process stay in it.
 
         Raises:
             OSError: it cannot be created or taken.
@@ -368,12 +358,6 @@ def _checked(name: str) -> str:
     return name
 
 
-def _is_same(existing: os.stat_result, source: os.stat_result) -> bool:
-    if os.path.samestat(existing, source):
-        return True
-    return (existing.st_size, existing.st_mtime_ns) == (source.st_size, source.st_mtime_ns)
-
-
 def _give(descriptor: int, user: int, group: int, *, mode: int = 0o755) -> None:
     """Give a folder to an account, or where that is not allowed, let the account in by its group."""
     try:
@@ -384,30 +368,32 @@ def _give(descriptor: int, user: int, group: int, *, mode: int = 0o755) -> None:
         os.fchmod(descriptor, 0o2770 | mode)
 
 
-def _hand_over(descriptor: int, former: int, user: int, group: int, *, depth: int = 0) -> None:
-    """Give what is in a folder to an account. The folder itself follows, so that an interruption leaves it to be done
-    again."""
-    for name in os.listdir(descriptor) if depth < _DEEPEST else []:
-        _hand_over_entry(descriptor, name, former, user, group, depth=depth)
-
-
-def _hand_over_entry(folder: int, name: str, former: int, user: int, group: int, *, depth: int) -> None:
+def _open_entry(folder: int, name: str) -> int | None:
+    """Open an entry of a folder without following links; None if it does not exist, or is a link or a socket."""
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
-            return  # removed meanwhile, a link or a socket
+            return None
         raise
-    try:
-        status = os.fstat(descriptor)
-        if status.st_uid not in {former, user}:
-            return
-        if stat.S_ISDIR(status.st_mode):
-            _hand_over(descriptor, former, user, group, depth=depth + 1)
-            os.fchown(descriptor, user, group)
-            os.fchmod(descriptor, 0o700)
-        elif stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-            os.fchown(descriptor, user, group)
-            os.fchmod(descriptor, 0o640)
-    finally:
-        os.close(descriptor)
+
+
+def _hand_over(folder: int, former: int, user: int, group: int, *, depth: int = 0) -> None:
+    """Give what is in a folder to an account; the folder itself comes last, so that an interruption can be repaired."""
+    for name in os.listdir(folder) if depth < _DEEPEST else []:
+        descriptor = _open_entry(folder, name)
+        if descriptor is None:
+            continue
+        try:
+            status = os.fstat(descriptor)
+            if status.st_uid not in {former, user}:
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                _hand_over(descriptor, former, user, group, depth=depth + 1)
+                os.fchown(descriptor, user, group)
+                os.fchmod(descriptor, 0o700)
+            elif stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                os.fchown(descriptor, user, group)
+                os.fchmod(descriptor, 0o640)
+        finally:
+            os.close(descriptor)

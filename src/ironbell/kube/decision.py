@@ -17,7 +17,7 @@ Rules that the runtime holds for every decision:
 
 Failure modes: `DecisionError` for a decision that breaks these rules; it is a defect of the controller and not retried.
 
-Source: ARCHITECTURE.md section 4.
+Source: docs/architecture.md (Reconcilers).
 """
 
 from __future__ import annotations

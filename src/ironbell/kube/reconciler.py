@@ -9,7 +9,7 @@ the declared `kind` or one of the `watches`: nothing polls for what can be watch
 `UndeclaredKindError`. Kinds that only the objects name, such as those of an infrastructure provider, are read with
 `Cache.dynamic`.
 
-Source: ARCHITECTURE.md section 4; kubernetes-sigs/controller-runtime: pkg/reconcile/reconcile.go for the contract.
+Source: docs/architecture.md (Reconcilers); kubernetes-sigs/controller-runtime: pkg/reconcile/reconcile.go.
 """
 
 from __future__ import annotations

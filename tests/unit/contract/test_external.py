@@ -168,17 +168,19 @@ def test_whether_a_control_plane_is_upgrading(spec: str, status: Fields, provisi
 
 
 @pytest.mark.parametrize(
-    ("contract", "status", "scaling"),
+    ("contract", "status", "available", "up_to_date"),
     [
-        ("v1beta2", {"replicas": 3, "readyReplicas": 3, "availableReplicas": 3, "upToDateReplicas": 3}, False),
-        ("v1beta2", {"replicas": 3, "readyReplicas": 3, "upToDateReplicas": 3}, True),
-        ("v1beta2", {"replicas": 3, "readyReplicas": 2, "availableReplicas": 3, "upToDateReplicas": 3}, True),
-        ("v1beta1", {"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3}, False),
-        ("v1beta1", {"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3, "unavailableReplicas": 1}, True),
+        ("v1beta2", {"availableReplicas": 2, "upToDateReplicas": 1}, 2, 1),
+        ("v1beta2", {"updatedReplicas": 3, "unavailableReplicas": 1}, None, None),
+        ("v1beta1", {"updatedReplicas": 1}, 3, 1),
+        ("v1beta1", {"unavailableReplicas": 1}, 2, None),
     ],
 )
-def test_whether_a_control_plane_is_scaling(contract: str, status: Fields, scaling: bool) -> None:
-    assert control_plane({"replicas": 3}, status, contract).is_scaling is scaling
+def test_the_numbers_of_a_control_plane_by_both_contracts(
+    contract: str, status: Fields, available: int | None, up_to_date: int | None
+) -> None:
+    plane = control_plane({"replicas": 3}, status, contract)
+    assert (plane.available_replicas, plane.up_to_date_replicas) == (available, up_to_date)
 
 
 def test_the_machine_template_of_a_control_plane_by_both_contracts() -> None:

@@ -3,8 +3,8 @@
 It finds its system once per session, reads which values the service allows, and sends no others. A power state that is
 already reached is success.
 
-Source: DMTF DSP0268 (ComputerSystem, VirtualMedia); bmc-toolbox/bmclib: internal/redfishwrapper (what upstream does);
-reference of this project, section 11.1.
+Source: DMTF DSP0266 (actions, allowable values), DSP0268 (ComputerSystem, VirtualMedia);
+bmc-toolbox/bmclib: internal/redfishwrapper (what upstream does).
 """
 
 from __future__ import annotations

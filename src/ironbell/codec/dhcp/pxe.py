@@ -1,6 +1,6 @@
 """Options of PXE and UEFI HTTP boot clients: 43, 93, 94 and 97.
 
-Source: RFC 4578; PXE specification 2.1, section 2.2; reference of this project for option 43.
+Source: RFC 4578; PXE specification 2.1, section 2.2; tinkerbell/tinkerbell: smee/internal/dhcp/dhcp.go (option 43).
 """
 
 from __future__ import annotations

@@ -16,13 +16,11 @@ test/infrastructure/docker/api/v1beta2/dockermachine_types.go (the condition).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.meta import Condition
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.external import ProviderObject
 from ironbell.contract.clusters.references import V1BETA1
 from ironbell.contract.conditions import conditions_of
 from ironbell.contract.conditions.legacy import INFO, LegacyCondition, legacy_conditions
@@ -53,17 +51,8 @@ def _condition(machine: Unstructured) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class BootstrapConfig:
+class BootstrapConfig(ProviderObject):
     """A bootstrap configuration."""
-
-    body: Mapping[str, Any]
-    contract: str
-
-    @classmethod
-    def of(cls, external: External) -> BootstrapConfig:
-        """Raises `ReferencedObjectMissingError` if there is none."""
-        return cls(external.kind_and_object[1].body, external.contract)
 
     @property
     def data_secret_created_field(self) -> str:
@@ -78,12 +67,3 @@ class BootstrapConfig:
     @property
     def data_secret_name(self) -> str:
         return text_at(self.body, "status", "dataSecretName")
-
-    @property
-    def failure_reason(self) -> str:
-        """Return the reason why there will never be data (v1beta1 contract)."""
-        return text_at(self.body, "status", "failureReason")
-
-    @property
-    def failure_message(self) -> str:
-        return text_at(self.body, "status", "failureMessage")

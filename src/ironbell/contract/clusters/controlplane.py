@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.external import ProviderObject
 from ironbell.contract.clusters.infrastructure import Endpoint, endpoint
 from ironbell.contract.clusters.references import V1BETA1, ObjectReference
 from ironbell.contract.clusters.versions import find_version, is_newer
-from ironbell.contract.fields import at, flag_at, maps_at, number_at, text_at
+from ironbell.contract.fields import flag_at, maps_at, number_at, text_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,8 @@ class VersionCount:
     replicas: int
 
 
-@dataclass(frozen=True, slots=True)
-class ControlPlane:
+class ControlPlane(ProviderObject):
     """A control plane object of any kind."""
-
-    body: Mapping[str, Any]
-    contract: str
-
-    @classmethod
-    def of(cls, external: External) -> ControlPlane:
-        """Raises `ReferencedObjectMissingError` if there is none."""
-        return cls(external.kind_and_object[1].body, external.contract)
 
     @property
     def initialized_field(self) -> str:
@@ -98,11 +89,6 @@ class ControlPlane:
         return desired is not None and any(version is not None and is_newer(desired, version) for version in running)
 
     @property
-    def has_replicas(self) -> bool:
-        """Return whether it has a number of replicas at all."""
-        return self.replicas is not None
-
-    @property
     def replicas(self) -> int | None:
         """The desired number."""
         return number_at(self.body, "spec", "replicas")
@@ -127,15 +113,6 @@ class ControlPlane:
     def up_to_date_replicas(self) -> int | None:
         name = "updatedReplicas" if self.contract == V1BETA1 else "upToDateReplicas"
         return number_at(self.body, "status", name)
-
-    @property
-    def is_scaling(self) -> bool:
-        """Return whether any of its numbers differs from the desired one."""
-        desired = self.replicas
-        if desired is None:
-            return False
-        counts = (self.status_replicas, self.up_to_date_replicas, self.ready_replicas, self.available_replicas)
-        return any(count != desired for count in counts)
 
     @property
     def selector(self) -> str:
@@ -176,19 +153,5 @@ class ControlPlane:
         return maps_at(self.body, "spec", "machineTemplate", *self._machine_spec, "taints")
 
     @property
-    def has_machines(self) -> bool:
-        """Return whether it creates Machines from a template."""
-        return at(self.body, "spec", "machineTemplate") is not None
-
-    @property
     def _machine_spec(self) -> tuple[str, ...]:
         return () if self.contract == V1BETA1 else ("spec",)
-
-    @property
-    def failure_reason(self) -> str:
-        """Return the reason why it will never reach its desired state (v1beta1 contract)."""
-        return text_at(self.body, "status", "failureReason")
-
-    @property
-    def failure_message(self) -> str:
-        return text_at(self.body, "status", "failureMessage")

@@ -10,8 +10,10 @@ Source: kubernetes-sigs/cluster-api: controllers/external/util.go.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any, Self
 
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured
@@ -24,6 +26,7 @@ from ironbell.contract.clusters.references import (
     resolve,
     resolve_version,
 )
+from ironbell.contract.fields import text_at
 from ironbell.kube.decision import AnyKind
 from ironbell.kube.reconciler import Cache, DynamicWatch, Unsynced, owner_keys
 
@@ -93,6 +96,28 @@ class External:
         if self.state is State.UNKNOWN:
             return f"{name} cannot be read yet" + (f": {self.problem}" if self.problem else "")
         return f"{name} cannot be read: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderObject:
+    """Plain data of a provider's object, and the contract that they keep."""
+
+    body: Mapping[str, Any]
+    contract: str
+
+    @classmethod
+    def of(cls, external: External) -> Self:
+        """Raises `ReferencedObjectMissingError` if there is none."""
+        return cls(external.kind_and_object[1].body, external.contract)
+
+    @property
+    def failure_reason(self) -> str:
+        """Return the reason why it will never reach its desired state (v1beta1 contract)."""
+        return text_at(self.body, "status", "failureReason")
+
+    @property
+    def failure_message(self) -> str:
+        return text_at(self.body, "status", "failureMessage")
 
 
 def read_reference(cache: Cache, reference: Reference, namespace: str) -> External:

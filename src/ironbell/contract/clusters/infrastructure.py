@@ -1,6 +1,6 @@
-"""Fields of infrastructure providers' objects: clusters, machines and their templates, by both contracts.
+"""Fields of infrastructure providers' objects: clusters and machines, by both contracts.
 
-Source: kubernetes-sigs/cluster-api: internal/contract/infrastructure_{cluster,machine,machine_template}.go.
+Source: kubernetes-sigs/cluster-api: internal/contract/infrastructure_{cluster,machine}.go.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from ironbell.api.cluster.cluster import FailureDomain
 from ironbell.api.cluster.common import MachineAddress
-from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.external import ProviderObject
 from ironbell.contract.clusters.references import V1BETA1
 from ironbell.contract.fields import at, flag_at, map_at, maps_at, number_at, text_at, texts_at
 
@@ -28,10 +28,8 @@ class Endpoint:
         return bool(self.host and self.port)
 
 
-@dataclass(frozen=True, slots=True)
-class _Provided:
-    body: Mapping[str, Any]
-    contract: str
+class _Provided(ProviderObject):
+    """An object that reports that it is provisioned."""
 
     @property
     def provisioned_field(self) -> str:
@@ -43,24 +41,9 @@ class _Provided:
         """Return whether it is provisioned; by contract for good. Callers remember that it was True."""
         return flag_at(self.body, *self.provisioned_field.split(".")) or False
 
-    @property
-    def failure_reason(self) -> str:
-        """Return the reason why it will never reach its desired state (v1beta1 contract)."""
-        return text_at(self.body, "status", "failureReason")
 
-    @property
-    def failure_message(self) -> str:
-        return text_at(self.body, "status", "failureMessage")
-
-
-@dataclass(frozen=True, slots=True)
 class InfrastructureCluster(_Provided):
     """An InfraCluster."""
-
-    @classmethod
-    def of(cls, external: External) -> InfrastructureCluster:
-        """Raises `ReferencedObjectMissingError` if there is none."""
-        return cls(external.kind_and_object[1].body, external.contract)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -83,14 +66,8 @@ class InfrastructureCluster(_Provided):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class InfrastructureMachine(_Provided):
     """An InfraMachine."""
-
-    @classmethod
-    def of(cls, external: External) -> InfrastructureMachine:
-        """Raises `ReferencedObjectMissingError` if there is none."""
-        return cls(external.kind_and_object[1].body, external.contract)
 
     @property
     def provider_id(self) -> str:
@@ -112,25 +89,6 @@ class InfrastructureMachine(_Provided):
     def interruptible(self) -> bool:
         """Return whether the machine may be interrupted at any time."""
         return flag_at(self.body, "status", "interruptible") or False
-
-
-@dataclass(frozen=True, slots=True)
-class InfrastructureMachineTemplate:
-    """An InfraMachineTemplate's promises about machines made from it, for scaling from zero."""
-
-    body: Mapping[str, Any]
-
-    @property
-    def capacity(self) -> dict[str, str]:
-        return texts_at(self.body, "status", "capacity")
-
-    @property
-    def architecture(self) -> str:
-        return text_at(self.body, "status", "nodeInfo", "architecture")
-
-    @property
-    def operating_system(self) -> str:
-        return text_at(self.body, "status", "nodeInfo", "operatingSystem")
 
 
 def endpoint(body: Mapping[str, Any]) -> Endpoint:

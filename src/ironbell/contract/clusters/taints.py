@@ -27,14 +27,15 @@ def taint_problems(taints: Any, path: str) -> Iterator[FieldProblem]:
     """Return the problems of the keys of `spec.taints` of a Machine or a template of one."""
     for number, taint in enumerate(taints or ()):
         key = str(taint.get("key", "")) if isinstance(taint, dict) else ""
-        if problem := _reserved(key):
+        if problem := reserved_taint_problem(key):
             yield invalid(f"{path}[{number}].key", key, problem)
         if not _KEY.fullmatch(key):
             rule = "must be [PREFIX/]NAME: a DNS name, and up to 63 letters, digits, '-', '_' and '.'"
             yield invalid(f"{path}[{number}].key", key, rule)
 
 
-def _reserved(key: str) -> str:
+def reserved_taint_problem(key: str) -> str:
+    """Return the reason why a taint's key is for other components only; empty if Machines may have it."""
     if key in _RESERVED:
         return "taint key is not allowed"
     if key.startswith(_NODE_PREFIX) and key != _NODE_ALLOWED:

@@ -3,7 +3,7 @@
 DHCP, TFTP, the boot script, ISO and metadata all call `netboot_plan`, so that no route serves a machine that another
 one rejects. Every packet is decided from the current Hardware: `allowPXE` may change at any moment.
 
-Source: tinkerbell/tinkerbell: smee/internal/dhcp/handler, smee/internal/ipxe/script; reference of this project.
+Source: tinkerbell/tinkerbell: smee/internal/dhcp/handler, smee/internal/ipxe/script.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ script. A machine that may not netboot gets a name that leads nowhere while its 
 the disk; its iPXE gets the script as well, since the script route then answers with "boot from disk", which firmware
 obeys where a failed download hangs some of it.
 
-Source: reference of this project, sections 2.3, 2.4 and 3.3.
+Source: tinkerbell/tinkerbell: smee/internal/dhcp/dhcp.go, smee/internal/ipxe/binary/file/binary.go.
 """
 
 from __future__ import annotations

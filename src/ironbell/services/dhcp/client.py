@@ -1,6 +1,7 @@
 """Who is asking to boot: firmware, architecture, and which stage of the boot it is in.
 
-Source: reference of this project, section 2.1; RFC 4578; ipxe/ipxe: src/net/udp/dhcp.c (option 175 in every request).
+Source: tinkerbell/tinkerbell: smee/internal/dhcp/dhcp.go; RFC 4578;
+ipxe/ipxe: src/net/udp/dhcp.c (option 175 in every request).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Nothing is leased: a machine's address is written in its Hardware, so every replica gives the same answer and a
 restart forgets nothing. `decide` chooses by mode; the rules of the two kinds of server are in `reserve` and `proxy`.
 
-Source: RFC 2131, sections 3 and 4.3; reference of this project, section 3.
+Source: RFC 2131, sections 3 and 4.3; tinkerbell/tinkerbell: smee/internal/dhcp/handler.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Upstream answers every REQUEST of a boot client, also one that names the other s
 real one. Here such a request is left to the server that it names: the boot file came with our OFFER, and clients that
 ask the proxy itself do so on port 4011 or with our identifier.
 
-Source: PXE specification 2.1, section 2.2 (proxyDHCP); reference of this project, sections 3.1 and 3.4.
+Source: PXE specification 2.1, section 2.2 (proxyDHCP);
+tinkerbell/tinkerbell: smee/internal/dhcp/handler/proxy/proxy.go.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Compiled once per change of the Hardware, so that a packet costs no parsing. Wha
 address, gateway, routes) refuses the interface; what can be left out (a name server that is no IPv4 address) is left
 out with a warning.
 
-Source: tinkerbell/tinkerbell: smee/internal/dhcp/conv.go; reference of this project, sections 1.5 and 3.2.
+Source: tinkerbell/tinkerbell: smee/internal/dhcp/conv.go.
 """
 
 from __future__ import annotations

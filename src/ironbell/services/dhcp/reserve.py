@@ -3,7 +3,7 @@
 Where upstream is known to be wrong this does what RFC 2131 says: a request for another server is left alone, a wrong
 address is refused with NAK, INFORM is answered, a lease is never of zero seconds.
 
-Source: RFC 2131, sections 4.3.1 to 4.3.5 and table 3; reference of this project, sections 3.1 to 3.3.
+Source: RFC 2131, sections 4.3.1 to 4.3.5 and table 3; tinkerbell/tinkerbell: smee/internal/dhcp/handler/reservation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How DHCP is served on a network: mode, what is advertised, which binary goes to which architecture.
 
-Source: tinkerbell/tinkerbell: smee flags; reference of this project, sections 2.2 and 3.
+Source: tinkerbell/tinkerbell: smee flags, smee/internal/dhcp.
 """
 
 from __future__ import annotations

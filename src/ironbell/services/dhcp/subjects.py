@@ -1,6 +1,6 @@
 """From a MAC to what DHCP knows about its machine, compiled once per change of its Hardware.
 
-Source: reference of this project, section 1.5.
+Source: tinkerbell/tinkerbell: smee/internal/dhcp/conv.go.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Firmware writes leading slashes, backslashes and doubled slashes; upstream's iPXE appends a trace id to the name.
 A name that tries to leave the tree is refused here, before anybody opens anything.
 
-Source: reference of this project, section 5.
+Source: tinkerbell/tinkerbell: smee/internal/ipxe/binary/tftp.go.
 """
 
 from __future__ import annotations

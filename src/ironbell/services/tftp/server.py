@@ -4,7 +4,7 @@ What a name means is not decided here: `fetch(path, client address)` gives the c
 By default everything leaves from the port that was asked, which passes firewalls and NAT; a port per transfer is there
 for firmware that insists on it.
 
-Source: RFC 1350; reference of this project, section 5.
+Source: RFC 1350; tinkerbell/tinkerbell: smee/internal/ipxe/binary/tftp.go.
 """
 
 from __future__ import annotations

@@ -14,13 +14,12 @@ from ironbell.api.cluster.names import (
     ANNOTATION_AUTOSCALER_MAX_SIZE,
     ANNOTATION_AUTOSCALER_MIN_SIZE,
     LABEL_CLUSTER_NAME,
-    TAINT_OUTDATED_REVISION,
-    TAINT_UNINITIALIZED,
 )
 from ironbell.base.labels import SelectorError
 from ironbell.base.quantities import decimal
 from ironbell.contract.admission import FieldProblem, forbidden, invalid, required
 from ironbell.contract.clusters.name_templates import RANDOM, NameTemplateError, render_name
+from ironbell.contract.clusters.taints import reserved_taint_problem
 from ironbell.contract.clusters.versions import VersionError, parse_version
 from ironbell.contract.selectors import PlainSelector, compiled, text
 from ironbell.kube.decision import Fields
@@ -176,14 +175,8 @@ def taint_problems(taints: Any, path: str, *, worker: bool = True) -> Iterator[F
 
 
 def _taint_key_problems(key: str, *, worker: bool) -> Iterable[str]:
-    if key in (TAINT_UNINITIALIZED, TAINT_OUTDATED_REVISION):
-        yield "taint key is not allowed"
-    elif key.startswith("node.kubernetes.io/") and key != "node.kubernetes.io/out-of-service":
-        yield "taint key must not have the prefix node.kubernetes.io/, except for node.kubernetes.io/out-of-service"
-    elif key.startswith("node.cloudprovider.kubernetes.io/"):
-        yield "taint key must not have the prefix node.cloudprovider.kubernetes.io/"
-    elif key == "node-role.kubernetes.io/master":
-        yield "taint is deprecated since 1.24 and should not be used anymore"
+    if problem := reserved_taint_problem(key):
+        yield problem
     if problem := label_key_problem(key):
         yield problem
     if worker and key == "node-role.kubernetes.io/control-plane":
