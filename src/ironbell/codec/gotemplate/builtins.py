@@ -36,11 +36,7 @@ from ironbell.codec.gotemplate.values import (
 BUILTINS = Library()
 _add = BUILTINS.add
 _add("and or", P.VALUE, rest=P.VALUE)(AND_OR)
-
-
-@_add("not", P.VALUE)
-def _not(value: Any) -> bool:
-    return not is_true(value)
+_add("not", P.VALUE)(lambda value: not is_true(value))
 
 
 @_add("len", P.VALUE)
@@ -99,19 +95,9 @@ def _call(function: Any, *_args: Any) -> Any:
     raise CallError(f"call of a non-function of type {type_name(function)}")
 
 
-@_add("print", rest=P.ANY)
-def _print(*values: Any) -> str:
-    return sprint(values)
-
-
-@_add("println", rest=P.ANY)
-def _println(*values: Any) -> str:
-    return sprintln(values)
-
-
-@_add("printf", P.STRING, rest=P.ANY)
-def _printf(text: str, *values: Any) -> str:
-    return sprintf(text, values)
+_add("print", rest=P.ANY)(lambda *values: sprint(values))
+_add("println", rest=P.ANY)(lambda *values: sprintln(values))
+_add("printf", P.STRING, rest=P.ANY)(lambda text, *values: sprintf(text, values))
 
 
 def _as_text(values: tuple[Any, ...]) -> str:
@@ -126,14 +112,8 @@ _HTML = {"\0": "\ufffd", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", 
 _JS = {"\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"}
 
 
-@_add("html", rest=P.ANY)
-def _html(*values: Any) -> str:
-    return "".join(_HTML.get(char, char) for char in _as_text(values))
-
-
-@_add("js", rest=P.ANY)
-def _js(*values: Any) -> str:
-    return "".join(map(_js_char, _as_text(values)))
+_add("html", rest=P.ANY)(lambda *values: "".join(_HTML.get(char, char) for char in _as_text(values)))
+_add("js", rest=P.ANY)(lambda *values: "".join(map(_js_char, _as_text(values))))
 
 
 def _js_char(char: str) -> str:
@@ -146,9 +126,7 @@ def _js_char(char: str) -> str:
     return f"\\u{ord(char):04X}"
 
 
-@_add("urlquery", rest=P.ANY)
-def _urlquery(*values: Any) -> str:
-    return quote_plus(encode(_as_text(values)), safe="-_.~")
+_add("urlquery", rest=P.ANY)(lambda *values: quote_plus(encode(_as_text(values)), safe="-_.~"))
 
 
 @_add("eq", P.VALUE, rest=P.VALUE)
@@ -158,29 +136,11 @@ def _eq(left: Any, *rights: Any) -> bool:
     return any(equal(left, right) for right in rights)
 
 
-@_add("ne", P.VALUE, P.VALUE)
-def _ne(left: Any, right: Any) -> bool:
-    return not equal(left, right)
-
-
-@_add("lt", P.VALUE, P.VALUE)
-def _lt(left: Any, right: Any) -> bool:
-    return less(left, right)
-
-
-@_add("le", P.VALUE, P.VALUE)
-def _le(left: Any, right: Any) -> bool:
-    return less(left, right) or equal(left, right)
-
-
-@_add("gt", P.VALUE, P.VALUE)
-def _gt(left: Any, right: Any) -> bool:
-    return not (less(left, right) or equal(left, right))
-
-
-@_add("ge", P.VALUE, P.VALUE)
-def _ge(left: Any, right: Any) -> bool:
-    return not less(left, right)
+_add("ne", P.VALUE, P.VALUE)(lambda left, right: not equal(left, right))
+_add("lt", P.VALUE, P.VALUE)(less)
+_add("le", P.VALUE, P.VALUE)(lambda left, right: less(left, right) or equal(left, right))
+_add("gt", P.VALUE, P.VALUE)(lambda left, right: not (less(left, right) or equal(left, right)))
+_add("ge", P.VALUE, P.VALUE)(lambda left, right: not less(left, right))
 
 
 @_add("formatPartition", P.STRING, P.INT)

@@ -78,8 +78,8 @@ class Library(Mapping[str, Function]):
         return len(self._functions)
 
     def add(self, names: str, *params: P, rest: P | None = None, cost: int = 0, factor: int = 1) -> Callable[[F], F]:
-        """Register the decorated function under one or more names, separated by spaces; what it does by itself takes
-        `cost` steps, and `factor` times those by which the sizes of arguments are charged."""
+        """Register a function under one or more names, separated by spaces; what it does by itself takes `cost` steps,
+        and `factor` times those by which the sizes of arguments are charged. Used as a decorator or in a table."""
 
         def register(call: F) -> F:
             for name in names.split():

@@ -54,9 +54,7 @@ def _must_date_modify(text: str, moment: Time) -> Time:
         raise CallError(str(error)) from None
 
 
-@_add("unixEpoch", P.TIME)
-def _unix_epoch(moment: Time) -> str:
-    return str(moment.unix_nanoseconds // SECOND)
+_add("unixEpoch", P.TIME)(lambda moment: str(moment.unix_nanoseconds // SECOND))
 
 
 @_add("ago", P.ANY)

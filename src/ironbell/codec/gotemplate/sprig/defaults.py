@@ -26,9 +26,7 @@ DEFAULTS = Library()
 _add = DEFAULTS.add
 
 
-@_add("hello")
-def _hello() -> str:
-    return "Hello!"
+_add("hello")(lambda: "Hello!")
 
 
 @_add("fail", P.STRING)
@@ -41,24 +39,10 @@ def _default(default: Any, *given: Any) -> Any:
     return default if not given or is_empty(given[0]) else given[0]
 
 
-@_add("empty", P.ANY)
-def _empty(value: Any) -> bool:
-    return is_empty(value)
-
-
-@_add("coalesce", rest=P.ANY)
-def _coalesce(*values: Any) -> Any:
-    return next((value for value in values if not is_empty(value)), None)
-
-
-@_add("all", rest=P.ANY)
-def _all(*values: Any) -> bool:
-    return not any(map(is_empty, values))
-
-
-@_add("any", rest=P.ANY)
-def _any(*values: Any) -> bool:
-    return not all(map(is_empty, values))
+_add("empty", P.ANY)(is_empty)
+_add("coalesce", rest=P.ANY)(lambda *values: next((value for value in values if not is_empty(value)), None))
+_add("all", rest=P.ANY)(lambda *values: not any(map(is_empty, values)))
+_add("any", rest=P.ANY)(lambda *values: not all(map(is_empty, values)))
 
 
 @_add("ternary", P.ANY, P.ANY, P.BOOL)
@@ -74,54 +58,16 @@ def _from_json(text: str) -> Any:
         return None
 
 
-@_add("mustFromJson", P.STRING)
-def _must_from_json(text: str) -> Any:
-    return gojson.unmarshal(text)
-
-
-@_add("toJson mustToJson", P.ANY)
-def _to_json(value: Any) -> str:
-    return gojson.marshal(value)
-
-
-@_add("toPrettyJson mustToPrettyJson", P.ANY)
-def _to_pretty_json(value: Any) -> str:
-    return gojson.marshal(value, indent="  ")
-
-
-@_add("toRawJson mustToRawJson", P.ANY)
-def _to_raw_json(value: Any) -> str:
-    return gojson.marshal(value, html=False)
-
-
-@_add("typeOf", P.ANY)
-def _type_of(value: Any) -> str:
-    return type_name(value)
-
-
-@_add("typeIs", P.STRING, P.ANY)
-def _type_is(target: str, value: Any) -> bool:
-    return target == type_name(value)
-
-
-@_add("typeIsLike", P.STRING, P.ANY)
-def _type_is_like(target: str, value: Any) -> bool:
-    return type_name(value) in (target, "*" + target)
-
-
-@_add("kindOf", P.ANY)
-def _kind_of(value: Any) -> str:
-    return kind_name(value)
-
-
-@_add("kindIs", P.STRING, P.ANY)
-def _kind_is(target: str, value: Any) -> bool:
-    return target == kind_name(value)
-
-
-@_add("deepEqual", P.ANY, P.ANY)
-def _deep_equal(left: Any, right: Any) -> bool:
-    return deep_equal(left, right)
+_add("mustFromJson", P.STRING)(gojson.unmarshal)
+_add("toJson mustToJson", P.ANY)(gojson.marshal)
+_add("toPrettyJson mustToPrettyJson", P.ANY)(lambda value: gojson.marshal(value, indent="  "))
+_add("toRawJson mustToRawJson", P.ANY)(lambda value: gojson.marshal(value, html=False))
+_add("typeOf", P.ANY)(type_name)
+_add("typeIs", P.STRING, P.ANY)(lambda target, value: target == type_name(value))
+_add("typeIsLike", P.STRING, P.ANY)(lambda target, value: type_name(value) in (target, "*" + target))
+_add("kindOf", P.ANY)(kind_name)
+_add("kindIs", P.STRING, P.ANY)(lambda target, value: target == kind_name(value))
+_add("deepEqual", P.ANY, P.ANY)(deep_equal)
 
 
 @_add("deepCopy mustDeepCopy", P.ANY)

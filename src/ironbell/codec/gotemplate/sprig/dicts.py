@@ -23,9 +23,7 @@ def _dict(*values: Any) -> dict[str, Any]:
     return {text_of(key): value for key, value in zip(pairs[::2], pairs[1::2], strict=True)}
 
 
-@_add("get", P.MAP, P.STRING)
-def _get(mapping: dict[str, Any], key: str) -> Any:
-    return mapping.get(key, "")
+_add("get", P.MAP, P.STRING)(lambda mapping, key: mapping.get(key, ""))
 
 
 @_add("set", P.MAP, P.STRING, P.ANY)
@@ -43,9 +41,7 @@ def _unset(mapping: dict[str, Any], key: str) -> dict[str, Any]:
     return mapping
 
 
-@_add("hasKey", P.MAP, P.STRING)
-def _has_key(mapping: dict[str, Any], key: str) -> bool:
-    return key in mapping
+_add("hasKey", P.MAP, P.STRING)(lambda mapping, key: key in mapping)
 
 
 @_add("pluck", P.STRING, rest=P.MAP)
@@ -53,14 +49,8 @@ def _pluck(key: str, *mappings: dict[str, Any]) -> list[Any]:
     return [mapping[key] for mapping in mappings if key in mapping]
 
 
-@_add("keys", rest=P.MAP)
-def _keys(*mappings: dict[str, Any]) -> list[Any]:
-    return strings(key for mapping in mappings for key in mapping)
-
-
-@_add("values", P.MAP)
-def _values(mapping: dict[str, Any]) -> list[Any]:
-    return list(mapping.values())
+_add("keys", rest=P.MAP)(lambda *mappings: strings(key for mapping in mappings for key in mapping))
+_add("values", P.MAP)(lambda mapping: list(mapping.values()))
 
 
 @_add("pick", P.MAP, rest=P.STRING)
@@ -73,9 +63,7 @@ def _omit(mapping: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in mapping.items() if key not in keys}
 
 
-@_add("merge mustMerge", P.MAP, rest=P.MAP)
-def _merge(target: dict[str, Any], *sources: dict[str, Any]) -> dict[str, Any]:
-    return _merged(target, sources, overwrite=False)
+_add("merge mustMerge", P.MAP, rest=P.MAP)(lambda target, *sources: _merged(target, sources, overwrite=False))
 
 
 @_add("mergeOverwrite mustMergeOverwrite", P.MAP, rest=P.MAP)

@@ -26,9 +26,7 @@ class CorruptInput(Exception):  # noqa: N818 - what Go calls it
         self.offset = offset
 
 
-@_add("b64enc", P.STRING)
-def _b64enc(text: str) -> str:
-    return base64.b64encode(encode(text)).decode()
+_add("b64enc", P.STRING)(lambda text: base64.b64encode(encode(text)).decode())
 
 
 @_add("b64dec", P.STRING)
@@ -39,9 +37,7 @@ def _b64dec(text: str) -> str:
         return f"illegal base64 data at input byte {error.offset}"
 
 
-@_add("b32enc", P.STRING)
-def _b32enc(text: str) -> str:
-    return base64.b32encode(encode(text)).decode()
+_add("b32enc", P.STRING)(lambda text: base64.b32encode(encode(text)).decode())
 
 
 @_add("b32dec", P.STRING)
@@ -133,21 +129,7 @@ def _bytes_of(values: list[int]) -> bytes:
     return bytes(result)
 
 
-@_add("sha1sum", P.STRING)
-def _sha1sum(text: str) -> str:
-    return hashlib.sha1(encode(text), usedforsecurity=False).hexdigest()
-
-
-@_add("sha256sum", P.STRING)
-def _sha256sum(text: str) -> str:
-    return hashlib.sha256(encode(text)).hexdigest()
-
-
-@_add("sha512sum", P.STRING)
-def _sha512sum(text: str) -> str:
-    return hashlib.sha512(encode(text)).hexdigest()
-
-
-@_add("adler32sum", P.STRING)
-def _adler32sum(text: str) -> str:
-    return str(zlib.adler32(encode(text)))
+_add("sha1sum", P.STRING)(lambda text: hashlib.sha1(encode(text), usedforsecurity=False).hexdigest())
+_add("sha256sum", P.STRING)(lambda text: hashlib.sha256(encode(text)).hexdigest())
+_add("sha512sum", P.STRING)(lambda text: hashlib.sha512(encode(text)).hexdigest())
+_add("adler32sum", P.STRING)(lambda text: str(zlib.adler32(encode(text))))

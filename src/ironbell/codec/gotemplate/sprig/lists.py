@@ -35,29 +35,11 @@ def _items(value: Any, verb: str) -> list[Any]:
     return value
 
 
-@_add("list tuple", rest=P.ANY)
-def _list(*values: Any) -> list[Any]:
-    return list(values)
-
-
-@_add("append push mustAppend mustPush", P.ANY, P.ANY)
-def _append(items: Any, value: Any) -> list[Any]:
-    return [*_items(items, "push"), value]
-
-
-@_add("prepend mustPrepend", P.ANY, P.ANY)
-def _prepend(items: Any, value: Any) -> list[Any]:
-    return [value, *_items(items, "prepend")]
-
-
-@_add("first mustFirst", P.ANY)
-def _first_item(items: Any) -> Any:
-    return next(iter(_items(items, "find first")), None)
-
-
-@_add("last mustLast", P.ANY)
-def _last(items: Any) -> Any:
-    return next(reversed(_items(items, "find last")), None)
+_add("list tuple", rest=P.ANY)(lambda *values: list(values))
+_add("append push mustAppend mustPush", P.ANY, P.ANY)(lambda items, value: [*_items(items, "push"), value])
+_add("prepend mustPrepend", P.ANY, P.ANY)(lambda items, value: [value, *_items(items, "prepend")])
+_add("first mustFirst", P.ANY)(lambda items: next(iter(_items(items, "find first")), None))
+_add("last mustLast", P.ANY)(lambda items: next(reversed(_items(items, "find last")), None))
 
 
 @_add("rest mustRest", P.ANY)
@@ -70,9 +52,7 @@ def _initial(items: Any) -> list[Any]:
     return list(items[:-1]) if _items(items, "find initial") else TypedList(elem=ANY_TYPE, is_nil=True)
 
 
-@_add("reverse mustReverse", P.ANY)
-def _reverse(items: Any) -> list[Any]:
-    return list(reversed(_items(items, "find reverse")))
+_add("reverse mustReverse", P.ANY)(lambda items: list(reversed(_items(items, "find reverse"))))
 
 
 @_add("compact mustCompact", P.ANY)
@@ -149,9 +129,7 @@ def _join(separator: str, items: Any) -> str:
     return separator.join(texts)
 
 
-@_add("toStrings", P.ANY)
-def _to_strings(items: Any) -> list[Any]:
-    return strings(texts_of(items))
+_add("toStrings", P.ANY)(lambda items: strings(texts_of(items)))
 
 
 @_add("sortAlpha", P.ANY)
@@ -161,9 +139,7 @@ def _sort_alpha(items: Any) -> list[Any]:
     return strings([text_of(items)])
 
 
-@_add("split", P.STRING, P.STRING)
-def _split(separator: str, text: str) -> dict[str, Any]:
-    return _numbered(go_split(text, separator, -1))
+_add("split", P.STRING, P.STRING)(lambda separator, text: _numbered(go_split(text, separator, -1)))
 
 
 @_add("splitn", P.STRING, P.INT, P.STRING)
@@ -171,9 +147,7 @@ def _splitn(separator: str, count: int, text: str) -> dict[str, Any]:
     return _numbered(go_split(text, separator, count))
 
 
-@_add("splitList", P.STRING, P.STRING)
-def _split_list(separator: str, text: str) -> list[Any]:
-    return strings(go_split(text, separator, -1))
+_add("splitList", P.STRING, P.STRING)(lambda separator, text: strings(go_split(text, separator, -1)))
 
 
 def go_split(text: str, separator: str, count: int) -> list[str]:

@@ -33,19 +33,9 @@ def _atoi(text: str) -> int:
     return max(-(1 << 63), min((1 << 63) - 1, int(text)))
 
 
-@_add("int", P.ANY)
-def _int(value: Any) -> int:
-    return to_int64(value)
-
-
-@_add("int64", P.ANY)
-def _int64(value: Any) -> int:
-    return Int64(to_int64(value))
-
-
-@_add("float64", P.ANY)
-def _float64(value: Any) -> float:
-    return to_float64(value)
+_add("int", P.ANY)(to_int64)
+_add("int64", P.ANY)(lambda value: Int64(to_int64(value)))
+_add("float64", P.ANY)(to_float64)
 
 
 @_add("toDecimal", P.ANY)
@@ -58,14 +48,8 @@ def _to_decimal(value: Any) -> int:
     return Int64(parsed) if -(1 << 63) <= parsed < 1 << 63 else Int64(0)
 
 
-@_add("until", P.INT)
-def _until(count: int) -> list[Any]:
-    return ints(_steps(0, count, -1 if count < 0 else 1))
-
-
-@_add("untilStep", P.INT, P.INT, P.INT)
-def _until_step(start: int, stop: int, step: int) -> list[Any]:
-    return ints(_steps(start, stop, step))
+_add("until", P.INT)(lambda count: ints(_steps(0, count, -1 if count < 0 else 1)))
+_add("untilStep", P.INT, P.INT, P.INT)(lambda start, stop, step: ints(_steps(start, stop, step)))
 
 
 def _steps(start: int, stop: int, step: int) -> range:
@@ -91,19 +75,9 @@ def _seq(*params: int) -> str:
     return " ".join(map(str, _steps(start, end + (-1 if end < start else 1), step)))
 
 
-@_add("add", rest=P.ANY)
-def _add_all(*values: Any) -> int:
-    return wrap_int64(sum(map(to_int64, values)))
-
-
-@_add("add1", P.ANY)
-def _add1(value: Any) -> int:
-    return wrap_int64(to_int64(value) + 1)
-
-
-@_add("sub", P.ANY, P.ANY)
-def _sub(left: Any, right: Any) -> int:
-    return wrap_int64(to_int64(left) - to_int64(right))
+_add("add", rest=P.ANY)(lambda *values: wrap_int64(sum(map(to_int64, values))))
+_add("add1", P.ANY)(lambda value: wrap_int64(to_int64(value) + 1))
+_add("sub", P.ANY, P.ANY)(lambda left, right: wrap_int64(to_int64(left) - to_int64(right)))
 
 
 @_add("div", P.ANY, P.ANY)
@@ -132,14 +106,8 @@ def _mul(first: Any, *others: Any) -> int:
     return wrap_int64(result)
 
 
-@_add("max biggest", P.ANY, rest=P.ANY)
-def _max(*values: Any) -> int:
-    return Int64(max(map(to_int64, values)))
-
-
-@_add("min", P.ANY, rest=P.ANY)
-def _min(*values: Any) -> int:
-    return Int64(min(map(to_int64, values)))
+_add("max biggest", P.ANY, rest=P.ANY)(lambda *values: Int64(max(map(to_int64, values))))
+_add("min", P.ANY, rest=P.ANY)(lambda *values: Int64(min(map(to_int64, values))))
 
 
 @_add("maxf", P.ANY, rest=P.ANY)
@@ -213,26 +181,8 @@ def _divide(left: Decimal, right: Decimal) -> Decimal:
     return quotient.quantize(Decimal(1).scaleb(-_DIVISION_DIGITS), rounding=ROUND_HALF_UP, context=_EXACT)
 
 
-@_add("addf", rest=P.ANY)
-def _addf(*values: Any) -> float:
-    return _decimals(_EXACT.add, 0.0, values)
-
-
-@_add("add1f", P.ANY)
-def _add1f(value: Any) -> float:
-    return _decimals(_EXACT.add, value, (1,))
-
-
-@_add("subf", P.ANY, rest=P.ANY)
-def _subf(first: Any, *others: Any) -> float:
-    return _decimals(_EXACT.subtract, first, others)
-
-
-@_add("mulf", P.ANY, rest=P.ANY)
-def _mulf(first: Any, *others: Any) -> float:
-    return _decimals(_EXACT.multiply, first, others)
-
-
-@_add("divf", P.ANY, rest=P.ANY)
-def _divf(first: Any, *others: Any) -> float:
-    return _decimals(_divide, first, others)
+_add("addf", rest=P.ANY)(lambda *values: _decimals(_EXACT.add, 0.0, values))
+_add("add1f", P.ANY)(lambda value: _decimals(_EXACT.add, value, (1,)))
+_add("subf", P.ANY, rest=P.ANY)(lambda first, *others: _decimals(_EXACT.subtract, first, others))
+_add("mulf", P.ANY, rest=P.ANY)(lambda first, *others: _decimals(_EXACT.multiply, first, others))
+_add("divf", P.ANY, rest=P.ANY)(lambda first, *others: _decimals(_divide, first, others))

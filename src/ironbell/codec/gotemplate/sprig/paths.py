@@ -19,11 +19,6 @@ def _base(path: str) -> str:
     return stripped.rpartition("/")[2] if stripped else "/"
 
 
-@_add("dir osDir", P.STRING)
-def _dir(path: str) -> str:
-    return _clean(path[: path.rfind("/") + 1])
-
-
 @_add("clean osClean", P.STRING)
 def _clean(path: str) -> str:
     rooted = path.startswith("/")
@@ -39,6 +34,9 @@ def _clean(path: str) -> str:
     return "/" + cleaned if rooted else cleaned or "."
 
 
+_add("dir osDir", P.STRING)(lambda path: _clean(path[: path.rfind("/") + 1]))
+
+
 @_add("ext osExt", P.STRING)
 def _ext(path: str) -> str:
     name = path.rpartition("/")[2]
@@ -46,6 +44,4 @@ def _ext(path: str) -> str:
     return name[dot:] if dot >= 0 else ""
 
 
-@_add("isAbs osIsAbs", P.STRING)
-def _is_abs(path: str) -> bool:
-    return path.startswith("/")
+_add("isAbs osIsAbs", P.STRING)(lambda path: path.startswith("/"))

@@ -32,9 +32,7 @@ def _regex_match(expression: str, text: str) -> bool:
     return regex.is_in(text)
 
 
-@_add("mustRegexMatch", P.STRING, P.STRING)
-def _must_regex_match(expression: str, text: str) -> bool:
-    return _compile(expression).is_in(text)
+_add("mustRegexMatch", P.STRING, P.STRING)(lambda expression, text: _compile(expression).is_in(text))
 
 
 @_add("regexFind mustRegexFind", P.STRING, P.STRING)
@@ -64,6 +62,4 @@ def _regex_split(expression: str, text: str, count: int) -> list[Any]:
     return TypedList(parts or (), elem="string", is_nil=parts is None)
 
 
-@_add("regexQuoteMeta", P.STRING)
-def _regex_quote_meta(text: str) -> str:
-    return quote_meta(text)
+_add("regexQuoteMeta", P.STRING)(quote_meta)

@@ -21,9 +21,7 @@ _add = STRINGS.add
 _TRIMMED = "".join(SPACE)
 
 
-@_add("trim", P.STRING)
-def _trim(text: str) -> str:
-    return text.strip(_TRIMMED)
+_add("trim", P.STRING)(lambda text: text.strip(_TRIMMED))
 
 
 @_add("trimAll trimall", P.STRING, P.STRING)
@@ -34,14 +32,8 @@ def _trim_all(chars: str, text: str) -> str:
     return text.strip(distinct) if distinct else text
 
 
-@_add("trimSuffix", P.STRING, P.STRING)
-def _trim_suffix(suffix: str, text: str) -> str:
-    return text.removesuffix(suffix)
-
-
-@_add("trimPrefix", P.STRING, P.STRING)
-def _trim_prefix(prefix: str, text: str) -> str:
-    return text.removeprefix(prefix)
+_add("trimSuffix", P.STRING, P.STRING)(lambda suffix, text: text.removesuffix(suffix))
+_add("trimPrefix", P.STRING, P.STRING)(lambda prefix, text: text.removeprefix(prefix))
 
 
 @_add("trunc", P.INT, P.STRING)
@@ -74,19 +66,9 @@ def _repeat(count: int, text: str) -> str:
     return text * count
 
 
-@_add("contains", P.STRING, P.STRING)
-def _contains(part: str, text: str) -> bool:
-    return part in text
-
-
-@_add("hasPrefix", P.STRING, P.STRING)
-def _has_prefix(prefix: str, text: str) -> bool:
-    return text.startswith(prefix)
-
-
-@_add("hasSuffix", P.STRING, P.STRING)
-def _has_suffix(suffix: str, text: str) -> bool:
-    return text.endswith(suffix)
+_add("contains", P.STRING, P.STRING)(lambda part, text: part in text)
+_add("hasPrefix", P.STRING, P.STRING)(lambda prefix, text: text.startswith(prefix))
+_add("hasSuffix", P.STRING, P.STRING)(lambda suffix, text: text.endswith(suffix))
 
 
 @_add("quote", rest=P.ANY)
@@ -99,14 +81,8 @@ def _squote(*values: Any) -> str:
     return " ".join(f"'{sprint_one(value)}'" for value in values if value is not None)
 
 
-@_add("cat", rest=P.ANY)
-def _cat(*values: Any) -> str:
-    return " ".join(sprint_one(value) for value in values if value is not None)
-
-
-@_add("toString", P.ANY)
-def _to_string(value: Any) -> str:
-    return text_of(value)
+_add("cat", rest=P.ANY)(lambda *values: " ".join(sprint_one(value) for value in values if value is not None))
+_add("toString", P.ANY)(text_of)
 
 
 @_add("indent", P.INT, P.STRING)
@@ -118,9 +94,7 @@ def _indent(spaces: int, text: str) -> str:
     return pad + text.replace("\n", "\n" + pad)
 
 
-@_add("nindent", P.INT, P.STRING)
-def _nindent(spaces: int, text: str) -> str:
-    return "\n" + _indent(spaces, text)
+_add("nindent", P.INT, P.STRING)(lambda spaces, text: "\n" + _indent(spaces, text))
 
 
 @_add("replace", P.STRING, P.STRING, P.STRING)
@@ -129,6 +103,4 @@ def _replace(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
 
 
-@_add("plural", P.STRING, P.STRING, P.INT)
-def _plural(singular: str, many: str, count: int) -> str:
-    return singular if count == 1 else many
+_add("plural", P.STRING, P.STRING, P.INT)(lambda singular, many, count: singular if count == 1 else many)

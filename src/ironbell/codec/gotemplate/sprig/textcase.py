@@ -21,14 +21,8 @@ TEXTCASE = Library()
 _add = TEXTCASE.add
 
 
-@_add("upper", P.STRING)
-def _upper(text: str) -> str:
-    return "".join(map(to_upper, runes(text)))
-
-
-@_add("lower", P.STRING)
-def _lower(text: str) -> str:
-    return "".join(map(to_lower, runes(text)))
+_add("upper", P.STRING)(lambda text: "".join(map(to_upper, runes(text))))
+_add("lower", P.STRING)(lambda text: "".join(map(to_lower, runes(text))))
 
 
 @_add("title", P.STRING)
@@ -73,24 +67,10 @@ def _swapcase(text: str) -> str:
     return "".join(result)
 
 
-@_add("shuffle", P.STRING, factor=4)
-def _shuffle(text: str) -> str:
-    return "".join(random.sample(text, len(text)))
-
-
-@_add("snakecase", P.STRING, factor=6)
-def _snakecase(text: str) -> str:
-    return lower_words(text, "_")
-
-
-@_add("kebabcase", P.STRING, factor=6)
-def _kebabcase(text: str) -> str:
-    return lower_words(text, "-")
-
-
-@_add("camelcase", P.STRING, factor=3)
-def _camelcase(text: str) -> str:
-    return pascal_case(runes(text))
+_add("shuffle", P.STRING, factor=4)(lambda text: "".join(random.sample(text, len(text))))
+_add("snakecase", P.STRING, factor=6)(lambda text: lower_words(text, "_"))
+_add("kebabcase", P.STRING, factor=6)(lambda text: lower_words(text, "-"))
+_add("camelcase", P.STRING, factor=3)(lambda text: pascal_case(runes(text)))
 
 
 @_add("initials", P.STRING)

@@ -77,11 +77,6 @@ class Version(Opaque):
         }
 
 
-@_add("semver", P.STRING)
-def _semver(text: str) -> Version:
-    return parse_version(text)
-
-
 @_add("semverCompare", P.STRING, P.STRING)
 def _semver_compare(constraint: str, text: str) -> bool:
     alternatives = _parse_constraints(constraint)
@@ -89,6 +84,7 @@ def _semver_compare(constraint: str, text: str) -> bool:
     return any(all(part.holds(version) for part in parts) for parts in alternatives)
 
 
+@_add("semver", P.STRING)
 def parse_version(text: str) -> Version:
     """A version, whose minor and patch number may be missing.
 
