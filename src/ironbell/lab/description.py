@@ -1,4 +1,4 @@
-"""The lab file: which virtual machines there are and on which network.
+"""The lab file: the virtual machines of a lab and their network.
 
     name: demo
     network:
@@ -60,7 +60,7 @@ class DiskDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class BmcDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Credentials of a machine's BMC; without a password one is made up and kept in the lab's folder."""
+    """Credentials of a machine's BMC; without a password a random one is created and kept in the lab's folder."""
 
     user: str = "admin"
     password: str = ""
@@ -97,7 +97,7 @@ class NetworkDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     @property
     def gateway(self) -> str:
-        """Our own address there."""
+        """This host's address in it."""
         return str(self.network[1])
 
 

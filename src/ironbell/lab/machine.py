@@ -54,7 +54,7 @@ class BootOverride:
     mode: str = "UEFI"
 
     def take(self) -> Boot:
-        """The order for a boot that begins now; a one-time override is used up by it."""
+        """Return the devices of a boot that begins now; a one-time override is cleared."""
         order = {Target.PXE: ("pxe", "hdd"), Target.HDD: ("hdd", "pxe")}.get(self.target, ("hdd", "pxe"))
         if self.enabled == "Disabled":
             order = ("hdd", "pxe")
@@ -99,7 +99,7 @@ class VirtualMachine(ABC):
         self.override.mode = "UEFI" if self.description.firmware == "uefi" else "Legacy"
 
     async def on(self) -> None:
-        """Power on; nothing when it is on.
+        """Power on, unless the machine is on.
 
         Raises:
             MachineStartError: it cannot be started here.
@@ -109,7 +109,7 @@ class VirtualMachine(ABC):
                 await self._start()
 
     async def off(self) -> None:
-        """Pull the plug; nothing when it is off."""
+        """Power off at once, unless the machine is off."""
         async with self._lock:
             await self._stop()
 

@@ -94,7 +94,7 @@ class _Lab:
         kind = NamespaceMachine if description.kind == "namespace" else QemuMachine
         machine = kind(description, self._folder, self._network, self._machine_changed, has_kvm=self._has_kvm)
         await machine.prepare()
-        bmc = VirtualBmc(machine, description.bmc.user, _password(self._folder, description))
+        bmc = VirtualBmc(description.bmc.user, _password(self._folder, description), machine)
         runner = web.AppRunner(bmc.application(), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)

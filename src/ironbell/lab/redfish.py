@@ -7,11 +7,7 @@ Sessions and Basic authentication, one System, boot override, all reset types th
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hmac
-import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -20,13 +16,25 @@ from aiohttp import web
 
 from ironbell.base.errors import IronbellError
 from ironbell.lab.machine import PowerState, Target, VirtualMachine
-from ironbell.lab.redfish_answers import ENABLED, answer, collection, error, read_body
+from ironbell.lab.redfish_answers import (
+    ENABLED,
+    MANAGER,
+    NEED_POWER,
+    RESET,
+    SESSIONS,
+    SYSTEM,
+    Sessions,
+    answer,
+    boot_and_actions,
+    collection,
+    error,
+    read_body,
+    reset_types,
+    service_root,
+)
 
 _log = structlog.get_logger()
 
-SYSTEM = "/redfish/v1/Systems/1"
-SESSIONS = "/redfish/v1/SessionService/Sessions"
-MAX_SESSIONS = 16
 SLOW_S = 2.5
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -58,14 +66,11 @@ class Faults:
 
 
 @dataclass
-class VirtualBmc:
+class VirtualBmc(Sessions):
     """One BMC."""
 
     machine: VirtualMachine
-    user: str
-    password: str = field(repr=False)
     faults: Faults = field(default_factory=Faults)
-    _sessions: dict[str, str] = field(default_factory=dict, repr=False)
 
     def application(self) -> web.Application:
         """The service, to be run behind TLS."""
@@ -75,14 +80,14 @@ class VirtualBmc:
                 web.get("/redfish", self._versions),
                 web.get("/redfish/v1", self._root),
                 web.get("/redfish/v1/", self._root),
-                web.post(SESSIONS, self._log_in),
-                web.delete(SESSIONS + "/{id}", self._log_out),
+                web.post(SESSIONS, self.log_in),
+                web.delete(SESSIONS + "/{id}", self.log_out),
                 web.get("/redfish/v1/Systems", self._systems),
                 web.get(SYSTEM, self._system),
                 web.patch(SYSTEM, self._change_system),
-                web.post(f"{SYSTEM}/Actions/ComputerSystem.Reset", self._reset),
+                web.post(RESET, self._reset),
                 web.get("/redfish/v1/Managers", self._managers),
-                web.get("/redfish/v1/Managers/1", self._manager),
+                web.get(MANAGER, self._manager),
             ]
         )
         return application
@@ -96,76 +101,29 @@ class VirtualBmc:
         await self.faults.delay()
         if self.faults.current is Fault.BUSY:
             return error(503, "Base.1.0.ServiceTemporarilyUnavailable", "The service is busy.")
-        open_paths = {"/redfish", "/redfish/v1", "/redfish/v1/"}
-        logging_in = request.method == "POST" and request.path == SESSIONS
-        if request.path not in open_paths and not logging_in and not self._is_known(request):
+        if not self.admits(request):
             return error(401, "Base.1.0.AccessDenied", "Authentication is missing or wrong.")
         return await handler(request)
 
-    def _is_known(self, request: web.Request) -> bool:
-        if request.headers.get("X-Auth-Token", "") in self._sessions:
-            return True
-        scheme, _, encoded = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "basic":
-            return False
-        try:
-            user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return False
-        return self._may_enter(user, password)
-
-    def _may_enter(self, user: str, password: str) -> bool:
-        if self.faults.current is Fault.WRONG_PASSWORD:
-            return False
-        right = hmac.compare_digest(password.encode(), self.password.encode())
-        return right and user == self.user
+    def is_account(self, user: str, password: str) -> bool:
+        return self.faults.current is not Fault.WRONG_PASSWORD and super().is_account(user, password)
 
     async def _versions(self, _request: web.Request) -> web.Response:
         return answer({"v1": "/redfish/v1/"})
 
     async def _root(self, _request: web.Request) -> web.Response:
-        return answer(
-            {
-                "@odata.id": "/redfish/v1/",
-                "@odata.type": "#ServiceRoot.v1_5_0.ServiceRoot",
-                "Id": "RootService",
-                "Name": "Ironbell virtual BMC (simulated)",
-                "RedfishVersion": "1.6.0",
-                "UUID": self.machine.description.uuid,
-                "Systems": {"@odata.id": "/redfish/v1/Systems"},
-                "Managers": {"@odata.id": "/redfish/v1/Managers"},
-                "SessionService": {"@odata.id": "/redfish/v1/SessionService"},
-                "Links": {"Sessions": {"@odata.id": SESSIONS}},
-            }
-        )
-
-    async def _log_in(self, request: web.Request) -> web.Response:
-        body = await read_body(request)
-        if not self._may_enter(str(body.get("UserName", "")), str(body.get("Password", ""))):
-            return error(401, "Base.1.0.AccessDenied", "User name or password is wrong.")
-        if len(self._sessions) >= MAX_SESSIONS:
-            return error(503, "Base.1.0.SessionLimitExceeded", "Too many sessions are open.")
-        token, identity = secrets.token_hex(16), secrets.token_hex(4)
-        self._sessions[token] = identity
-        location = f"{SESSIONS}/{identity}"
-        document = {"@odata.id": location, "Id": identity, "Name": "Session", "UserName": self.user}
-        return answer(document, status=201, headers={"X-Auth-Token": token, "Location": location})
-
-    async def _log_out(self, request: web.Request) -> web.Response:
-        session = request.match_info["id"]
-        self._sessions = {token: identity for token, identity in self._sessions.items() if identity != session}
-        return web.Response(status=204)
+        return answer(service_root("Ironbell virtual BMC (simulated)", self.machine.description.uuid))
 
     async def _systems(self, _request: web.Request) -> web.Response:
         return collection("/redfish/v1/Systems", "ComputerSystemCollection", SYSTEM)
 
     async def _managers(self, _request: web.Request) -> web.Response:
-        return collection("/redfish/v1/Managers", "ManagerCollection", "/redfish/v1/Managers/1")
+        return collection("/redfish/v1/Managers", "ManagerCollection", MANAGER)
 
     async def _manager(self, _request: web.Request) -> web.Response:
         return answer(
             {
-                "@odata.id": "/redfish/v1/Managers/1",
+                "@odata.id": MANAGER,
                 "@odata.type": "#Manager.v1_5_0.Manager",
                 "Id": "1",
                 "Name": "Ironbell virtual BMC (simulated)",
@@ -189,18 +147,13 @@ class VirtualBmc:
                 "PowerState": self.machine.power.value,
                 "MemorySummary": {"TotalSystemMemoryGiB": description.memory / 1024},
                 "ProcessorSummary": {"Count": 1, "CoreCount": description.cpus},
-                "Boot": {
-                    "BootSourceOverrideEnabled": override.enabled,
-                    "BootSourceOverrideTarget": override.target.value,
-                    "BootSourceOverrideTarget@Redfish.AllowableValues": [target.value for target in Target],
-                    "BootSourceOverrideMode": override.mode,
-                },
-                "Actions": {
-                    "#ComputerSystem.Reset": {
-                        "target": f"{SYSTEM}/Actions/ComputerSystem.Reset",
-                        "ResetType@Redfish.AllowableValues": list(_RESETS),
-                    }
-                },
+                **boot_and_actions(
+                    enabled=override.enabled,
+                    target=override.target.value,
+                    targets=[target.value for target in Target],
+                    mode=override.mode,
+                    resets=_RESETS,
+                ),
             }
         )
 
@@ -224,12 +177,12 @@ class VirtualBmc:
         return web.Response(status=204)
 
     async def _reset(self, request: web.Request) -> web.Response:
-        reset_type = (await read_body(request)).get("ResetType")
+        reset_type = str((await read_body(request)).get("ResetType"))
         if reset_type not in _RESETS:
             return error(400, "Base.1.0.ActionParameterNotSupported", "ResetType is not allowed.")
         if self.faults.current is Fault.BROKEN:
             return error(500, "Base.1.0.InternalError", "The power controller does not answer.")
-        if reset_type in _NEED_POWER and self.machine.power is PowerState.OFF:
+        if reset_type in NEED_POWER and self.machine.power is PowerState.OFF:
             return error(409, "Base.1.0.ActionNotSupported", "The system is off.")
         try:
             await _RESETS[reset_type](self.machine)
@@ -238,14 +191,6 @@ class VirtualBmc:
         return web.Response(status=204)
 
 
-_RESETS: dict[str, Callable[[VirtualMachine], Awaitable[None]]] = {
-    "On": VirtualMachine.on,
-    "ForceOn": VirtualMachine.on,
-    "ForceOff": VirtualMachine.off,
-    "GracefulShutdown": VirtualMachine.shut_down,
-    "PushPowerButton": VirtualMachine.shut_down,
-    "ForceRestart": VirtualMachine.cycle,
-    "GracefulRestart": VirtualMachine.cycle,
-    "PowerCycle": VirtualMachine.cycle,
-}
-_NEED_POWER = {"ForceRestart", "GracefulRestart", "PowerCycle"}
+_RESETS: Mapping[str, Callable[[VirtualMachine], Awaitable[None]]] = reset_types(
+    on=VirtualMachine.on, off=VirtualMachine.off, shut_down=VirtualMachine.shut_down, cycle=VirtualMachine.cycle
+)

@@ -1,4 +1,4 @@
-"""Fetch a file by TFTP and wait for it: what stands in for firmware does, and measurements.
+"""Fetches a file by TFTP and waits for it, for the stand-in of firmware and for measurements.
 
 Source: RFC 1350, 2347 to 2349, 7440.
 """
@@ -21,7 +21,7 @@ _BUFFER: Final = 1 << 20
 
 
 class TftpFailedError(IronbellError):
-    """The file did not come."""
+    """The transfer failed."""
 
     reason = "TftpFailed"
     retry = Retry.NEVER

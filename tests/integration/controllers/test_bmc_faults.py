@@ -124,7 +124,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     folder = LabFolder(tmp_path)
     create_certificates(folder)
     machine = StandIn()
-    bmc = VirtualBmc(machine, "admin", "right")  # type: ignore[arg-type]
+    bmc = VirtualBmc("admin", "right", machine)  # type: ignore[arg-type]
     clock = SystemClock()
     definitions = [crd_document(kind) for kind in KINDS]
     async with (
@@ -136,7 +136,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         async with running(api, *controllers(access, clock, lambda _name: None)) as manager:
             yield Site(Client(api), manager, bmc, machine, port, folder.authority.read_text())
         await access.close()
-        assert bmc._sessions == {}
+        assert bmc.sessions == {}
 
 
 async def test_a_boot_job_is_done_in_order(site: Site) -> None:

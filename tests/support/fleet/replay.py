@@ -53,6 +53,7 @@ from ironbell.lab.fleet.link import Answer, NoAnswerError
 from ironbell.lab.fleet.manifests import bmc_machine, hardware, secret
 from ironbell.lab.fleet.server import SimServer, Surroundings
 from ironbell.lab.fleet.state import AgentStart, MemoryStore, ServerState
+from ironbell.lab.redfish_answers import SYSTEM
 from ironbell.lab.sim.cluster.cluster import Endpoint
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.replay import Surroundings as Around
@@ -213,12 +214,12 @@ class _BmcSession:
     async def inventory(self) -> Inventory:
         self._reach()
         documents = inventory.documents(self.server.server)
-        documents[inventory.SYSTEM] = inventory.system(self.server.server)
+        documents[SYSTEM] = inventory.system(self.server.server)
 
         async def get(path: str) -> dict[str, Any]:
             return documents[path]
 
-        return await collect(get, inventory.SYSTEM)
+        return await collect(get, SYSTEM)
 
     async def operate(self, operation: Operation) -> None:
         self._reach()

@@ -11,10 +11,9 @@ from typing import Any
 from ironbell.agent.attributes import size_text
 from ironbell.codec.proto import workflow_pb2
 from ironbell.lab.fleet.catalogue import Disk, Server
+from ironbell.lab.redfish_answers import MANAGER, SYSTEM
 
-SYSTEM = "/redfish/v1/Systems/1"
 CHASSIS = "/redfish/v1/Chassis/1"
-MANAGER = "/redfish/v1/Managers/1"
 _STORAGE = f"{SYSTEM}/Storage/1"
 _OK = {"State": "Enabled", "Health": "OK"}
 

@@ -52,7 +52,7 @@ class Link(Protocol):
         """Fetch a document.
 
         Raises:
-            NoAnswerError: nobody answers.
+            NoAnswerError: the other end does not answer.
         """
         ...
 
@@ -60,7 +60,7 @@ class Link(Protocol):
         """Send JSON.
 
         Raises:
-            NoAnswerError: nobody answers.
+            NoAnswerError: the other end does not answer.
         """
         ...
 

@@ -54,7 +54,7 @@ class Surroundings:
 
     link: Link
     site: str
-    """Where the site's HTTP is, as firmware learns it by DHCP; DHCP itself is not simulated."""
+    """URL of the site's HTTP, which firmware learns by DHCP; DHCP itself is not simulated."""
     cloud: Cloud
     store: Store
     speed: Speed
@@ -180,7 +180,7 @@ class SimServer:
                     runs = await self._boot()
                 resumed = False
         except IronbellError as error:
-            log.info("simulated server stands still", server=self.server.name, cause=error.message)
+            log.info("simulated server stopped", server=self.server.name, cause=error.message)
         except Exception:
             # The boundary of a server: a defect of the simulation stays with the one that met it.
             log.exception("simulated server met a defect", server=self.server.name)
@@ -235,7 +235,7 @@ class SimServer:
         )
 
     async def _boot_script(self) -> Answer | None:
-        """The iPXE script for this server; None if nobody answers within `NETBOOT_S`."""
+        """The iPXE script for this server; None if the site does not answer within `NETBOOT_S`."""
         url = f"{self.around.site}/ipxe/script/{self.server.mac}/auto.ipxe"
         until_s = self.around.clock.monotonic() + NETBOOT_S
         while True:

@@ -53,7 +53,7 @@ class InstalledSystem:
             instance, hostname = await self._identity(config)
             if node is None or node.instance != instance:
                 node = Node(instance=instance, hostname=hostname, user_data=await self._fetch(config, "user-data"))
-                # kept before it is run: power that is cut now leaves a system that never became a node
+                # stored before it is run: a power cut now leaves a system that never became a node
                 self._of.change(node=node)
                 node = await self._become(node, contents, rejoins=False)
             elif node.joined:
@@ -127,7 +127,7 @@ class InstalledSystem:
         return instance, await self._fetch(config, "meta-data/local-hostname")
 
     async def _fetch(self, config: installed.CloudConfig, path: str) -> str:
-        """Fetch a value of the metadata, retrying until it is there to read."""
+        """Fetch a value of the metadata, retrying until it is available."""
         while True:
             for base in config.metadata_urls:
                 try:
@@ -148,7 +148,7 @@ class InstalledSystem:
                 try:
                     answer = await self._of.around.link.post(self._of.server, endpoint, document)
                 except NoAnswerError as error:
-                    log.debug("report not taken", server=self._of.server.name, cause=error.message)
+                    log.debug("report not delivered", server=self._of.server.name, cause=error.message)
                 else:
                     if answer.status < 500:
                         break

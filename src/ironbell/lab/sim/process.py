@@ -1,6 +1,6 @@
 """The simulation's process: clusters and machines in memory, and the provider's controllers, beside a running API.
 
-Started by `ironbell up --simulate`. It reaches the API over TLS with the administrator's kubeconfig, as somebody's
+Started by `ironbell up --simulate`. It reaches the API over TLS with the administrator's kubeconfig, as a
 datacentre and its provider would from elsewhere, and clusters are reached over TLS on ports of this machine. Its
 content is lost when it ends, except simulated servers, which continue unchanged.
 """
@@ -54,11 +54,11 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Kubeconfigs of further management clusters, which have the same machines at their command."""
     host: str = "127.0.0.1"
     servers: int = 0
-    """How many servers there are."""
+    """Number of simulated servers."""
     folder: str = ""
-    """Where they are kept."""
+    """Folder of the servers' state."""
     site: str = ""
-    """Where they reach the site's HTTP."""
+    """URL at which the servers reach the site's HTTP."""
     speed: str = "instant"
     faults_file: str = ""
 
@@ -136,7 +136,7 @@ async def _announce(managers: Sequence[Manager]) -> None:
 
 
 async def _define(api: Api) -> None:
-    """Define the kinds; the API may be on its way up."""
+    """Define the kinds; the API may still be starting."""
     for document in definitions():
         body = msgspec.json.encode(document)
         while True:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from grpclib.const import Status
@@ -28,10 +30,8 @@ class _Cluster(ClusterBase):
 
     async def MemberList(self, stream: Any) -> None:  # noqa: N802 - the protocol's name
         await stream.recv_message()
-        try:
+        with _rejections():
             members = await self._connection.members()
-        except EtcdError as error:
-            raise _rejection(error) from error
         listed = [
             etcd_pb2.Member(ID=member.id, name=member.name, peerURLs=member.peer_urls, clientURLs=member.client_urls)
             for member in members
@@ -40,10 +40,8 @@ class _Cluster(ClusterBase):
 
     async def MemberRemove(self, stream: Any) -> None:  # noqa: N802
         request = await stream.recv_message()
-        try:
+        with _rejections():
             await self._connection.remove_member(request.ID)
-        except EtcdError as error:
-            raise _rejection(error) from error
         await stream.send_message(etcd_pb2.MemberRemoveResponse())
 
 
@@ -55,29 +53,23 @@ class _Maintenance(MaintenanceBase):
 
     async def Status(self, stream: Any) -> None:  # noqa: N802
         await stream.recv_message()
-        try:
+        with _rejections():
             status = await self._connection.status()
-        except EtcdError as error:
-            raise _rejection(error) from error
         header = etcd_pb2.ResponseHeader(member_id=status.member_id)
         answer = etcd_pb2.StatusResponse(header=header, version=status.version, leader=status.leader_id)
         await stream.send_message(answer)
 
     async def Alarm(self, stream: Any) -> None:  # noqa: N802
         await stream.recv_message()
-        try:
+        with _rejections():
             alarms = await self._connection.alarms()
-        except EtcdError as error:
-            raise _rejection(error) from error
         listed = [etcd_pb2.AlarmMember(memberID=alarm.member_id, alarm=alarm.type.name) for alarm in alarms]
         await stream.send_message(etcd_pb2.AlarmResponse(alarms=listed))
 
     async def MoveLeader(self, stream: Any) -> None:  # noqa: N802
         request = await stream.recv_message()
-        try:
+        with _rejections():
             await self._connection.move_leader(request.targetID)
-        except EtcdError as error:
-            raise _rejection(error) from error
         await stream.send_message(etcd_pb2.MoveLeaderResponse())
 
 
@@ -86,7 +78,7 @@ async def serve_member(cluster: EtcdCluster, name: str, sock: socket.socket, tls
 
     Raises:
         EtcdUnreachableError: the member does not run.
-        OSError: TLS does not come about.
+        OSError: the TLS handshake fails.
     """
     connection = cluster.connect(name)
     server = Server([_Cluster(connection), _Maintenance(connection)])
@@ -96,5 +88,10 @@ async def serve_member(cluster: EtcdCluster, name: str, sock: socket.socket, tls
     return transport
 
 
-def _rejection(error: EtcdError) -> GRPCError:
-    return GRPCError(Status.FAILED_PRECONDITION, error.message)
+@contextmanager
+def _rejections() -> Iterator[None]:
+    """Answer a failure of the member as gRPC does."""
+    try:
+        yield
+    except EtcdError as error:
+        raise GRPCError(Status.FAILED_PRECONDITION, error.message) from error

@@ -22,7 +22,7 @@ RULES: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
-"""PolicyRules for the identity that they run under. Bootstrap data are Secrets of names that nobody knows before."""
+"""PolicyRules for the identity that they run under. Names of Secrets with bootstrap data are not known in advance."""
 
 
 def controllers(
@@ -31,9 +31,9 @@ def controllers(
     """The controllers.
 
     Args:
-        cloud: what they have at their command.
-        expose: makes a place for the API of a cluster, and gives it.
-        workers: of each.
+        cloud: the machines and clusters that they control.
+        expose: creates the endpoint of a cluster's API, if it is missing, and returns it.
+        workers: number of workers of each controller.
     """
 
     async def host(query: HostQuery) -> HostState | None:

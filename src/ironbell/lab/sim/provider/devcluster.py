@@ -1,4 +1,4 @@
-"""DevCluster: a place for a cluster's API, by the provider contract.
+"""DevCluster: the endpoint of a cluster's API, by the provider contract.
 
 Source: kubernetes-sigs/cluster-api: test/infrastructure/docker/internal/controllers/backends/inmemory/
 inmemorycluster_backend.go; docs/book/src/developer/providers/contracts/infra-cluster.md.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial, reduce
 from typing import Any, Final
 
 import msgspec
@@ -49,7 +50,7 @@ class RemoveCluster:
 
 @dataclass(frozen=True, slots=True)
 class SetDown:
-    """Let nobody reach a cluster's API, or everybody again."""
+    """Make a cluster's API unreachable, or reachable again."""
 
     cluster: Key
     down: bool
@@ -57,7 +58,7 @@ class SetDown:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A DevCluster, with its Cluster and where its API is."""
+    """A DevCluster, with its Cluster and the address of its API."""
 
     obj: DevCluster
     cluster: Cluster | None
@@ -161,7 +162,4 @@ def _failure_domains(obj: DevCluster) -> list[FailureDomain]:
 
 
 def _conditions(obj: DevCluster, changes: Sequence[Condition], now: datetime) -> list[Any]:
-    conditions: list[Condition] = list(obj.status.conditions)
-    for condition in changes:
-        conditions = set_condition(conditions, condition, now=now)
-    return conditions
+    return reduce(partial(set_condition, now=now), changes, list(obj.status.conditions))

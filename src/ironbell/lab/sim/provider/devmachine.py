@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial, reduce
 from typing import Any, Final
 
 import msgspec
@@ -56,7 +57,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Lose:
-    """Let it die where it stands."""
+    """Let the machine die, as by a defect."""
 
     uid: str
 
@@ -220,7 +221,7 @@ def _provider_id(obj: DevMachine) -> str:
 
 
 def _address(obj: DevMachine) -> str:
-    """An address of its own, more or less: nothing is sent to it."""
+    """An address of its own, most likely: nothing is sent to it."""
     digest = hashlib.sha256("/".join(obj.key).encode()).digest()
     return f"10.{digest[0]}.{digest[1]}.{digest[2] % 254 + 1}"
 
@@ -273,7 +274,7 @@ def _ready(stages: Sequence[Condition]) -> Condition:
 def _status(
     observed: Observed, machine: Machine, stages: Sequence[Condition], now: datetime, *, running: bool = False
 ) -> Action | None:
-    """The status patch. What was provisioned once stays so."""
+    """The status patch. A machine that was provisioned once stays so."""
     obj = observed.obj
     provisioned = running or obj.status.initialization.provisioned or None
     name = obj.metadata.name
@@ -289,7 +290,4 @@ def _status(
 
 
 def _conditions(obj: DevMachine, changes: Sequence[Condition], now: datetime) -> list[Any]:
-    conditions: list[Condition] = list(obj.status.conditions)
-    for condition in changes:
-        conditions = set_condition(conditions, condition, now=now)
-    return conditions
+    return reduce(partial(set_condition, now=now), changes, list(obj.status.conditions))

@@ -33,7 +33,7 @@ class SimLink:
         self._cloud, self._key, self._chosen, self._clock, self._wrap = cloud, key, chosen, clock, wrap
         self._api: Api | None = None
         self._verified: tuple[KeyPair, x509.Certificate] | None = None
-        """The cluster's authority for which the kubeconfig was found good, and the user's certificate in it."""
+        """The cluster's authority that accepted the kubeconfig, and the user's certificate in it."""
 
     @property
     def api(self) -> Api:

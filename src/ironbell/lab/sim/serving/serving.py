@@ -1,8 +1,7 @@
 """Simulated clusters over real sockets, for load: each on a port of its own, with certificates of its own authority.
 
 A client authenticates with the certificate of its kubeconfig, as with a real API server. While a cluster does not
-answer nobody listens on its port. API servers and etcd members are
-reached through port-forwards to their pods.
+answer, nothing listens on its port. API servers and etcd members are reached through port-forwards to their pods.
 
 Source: kubernetes/kubernetes: cmd/kubeadm/app/phases/certs/certs.go for the certificates.
 """

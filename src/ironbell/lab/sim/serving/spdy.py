@@ -1,5 +1,5 @@
-"""SPDY/3.1 as port-forwards of older making speak it, the server's side: streams are opened by the client, answered,
-and carry bytes. Here it is carried by a WebSocket, as `client-go` prefers it.
+"""SPDY/3.1 as older port-forwards use it, the server's side: the client opens streams, which are answered and carry
+bytes. Here it is carried by a WebSocket, as `client-go` prefers it.
 
 A request has two streams: of type `error`, on which we report an error, and of type `data`.
 
