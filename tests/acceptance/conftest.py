@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.api.kubeapi import eventually
 from support.fleet.clusters import cluster
 from support.ports import free_ports
 from support.programs.kubectl import NoKubectl, find_kubectl
@@ -15,6 +14,7 @@ from support.site.embeddedcluster import EmbeddedCluster
 from support.site.seedstory import Story, live
 from support.site.seedwire import WITHIN_S, Wire
 from support.skips import missing_program
+from support.waiting import eventually
 
 
 @pytest.fixture(scope="session")
@@ -36,15 +36,15 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     try:
         site.start()
         found = Wire(kubectl, site.kubeconfig, http)
-        assert eventually(lambda: len(found.items("hardware")) == 2, timeout=WITHIN_S)
+        assert eventually(lambda: len(found.items("hardware")) == 2, within_s=WITHIN_S)
         manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster("seed", "127.99.8.1")})
-        assert eventually(lambda: found.run("apply", "-f", "-", text=manifest), timeout=WITHIN_S)
+        assert eventually(lambda: found.run("apply", "-f", "-", text=manifest), within_s=WITHIN_S)
 
         def runs() -> bool:
             machines = found.items("machines.cluster.x-k8s.io")
             return [one.get("status", {}).get("phase") for one in machines] == ["Running"]
 
-        assert eventually(runs, timeout=WITHIN_S), (site.folder / "up.log").read_text()[-3000:]
+        assert eventually(runs, within_s=WITHIN_S), (site.folder / "up.log").read_text()[-3000:]
         yield found
     finally:
         site.stop()

@@ -19,8 +19,9 @@ from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.lab.control import send
 from ironbell.lab.files import LabFolder, LabState, read_state
 from ironbell.lab.manifests import manifests
-from support.site.up import WATCHED, Seen, Site, poll, seen, site
+from support.site.up import WATCHED, Seen, Site, seen, site
 from support.skips import require_program, require_root
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
@@ -62,7 +63,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, LabSta
     ]
     file.write_bytes(msgspec.json.encode({"name": folder.name.replace("_", "-"), "machines": machines}))
     with site(folder / "data", "--lab", str(file), "--api-port", "0", serves=False) as running:
-        yield running, poll(lambda: state_of(running), within_s=60, what="the lab")
+        yield running, eventually(lambda: state_of(running), within_s=60, what="the lab")
 
 
 def state_of(running: Site) -> LabState | None:

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect
 from support.api.kubeobjects import THINGS
+from support.waiting import eventually
 
 SERVERS = ("embedded", "real")
 

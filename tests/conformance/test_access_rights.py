@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi
+from support.waiting import eventually
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP = "rbac.authorization.k8s.io"

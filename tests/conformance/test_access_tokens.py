@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi
+from support.waiting import eventually
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ISSUER_PREFIX = "https://"

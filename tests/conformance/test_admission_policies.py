@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from support.api.admissionpolicies import Bind, binding_policies, denied
-from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi
 from support.api.kubeobjects import config_map, refusal
+from support.waiting import eventually
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 POLICIES = f"/apis/{API_VERSION}/validatingadmissionpolicies"

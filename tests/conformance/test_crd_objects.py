@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.api.kubeapi import KubeApi, eventually
+from support.api.kubeapi import KubeApi
 from support.api.recorded import Case, ask, cases, each, read
+from support.waiting import eventually
 
 GROUP = "things.example.org"
 NAME = f"things.{GROUP}"

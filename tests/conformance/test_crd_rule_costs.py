@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi
 from support.api.recorded import read
+from support.waiting import eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CASES = read("rule_costs")

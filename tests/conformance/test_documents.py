@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import KubeApi, eventually
+from support.api.kubeapi import KubeApi
+from support.waiting import eventually
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2 = {"Accept": AGGREGATED}

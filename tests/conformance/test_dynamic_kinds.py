@@ -13,10 +13,11 @@ from ironbell.api.unstructured import dynamic_kind
 from ironbell.kube.client import Client
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.manager import Manager
-from ironbell.kube.testing import running, until
+from ironbell.kube.testing import running
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
 from support.capi.followers import FollowerReconciler, definition_body, follower_body
+from support.waiting import until
 
 GROUP = "infrastructure.conf.example.org"
 DEFINITION = f"servers.{GROUP}"

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from ironbell.apiserver.flowcontrol import suggested
-from support.api.kubeapi import TIMEOUT_S, Answer, KubeApi, eventually
+from support.api.kubeapi import TIMEOUT_S, Answer, KubeApi
 from support.api.kubeobjects import config_map
 from support.api.recorded import Case, ask, each
 from support.api.webhookserver import WebhookServer, allow, webhook_server
+from support.waiting import eventually
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 API_VERSION = f"{GROUP}/v1"

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import KubeApi, eventually
+from support.api.kubeapi import KubeApi
 from support.api.kubeobjects import config_map, secret
+from support.waiting import eventually
 
 
 @pytest.fixture

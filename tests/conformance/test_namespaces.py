@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import KubeApi, eventually
+from support.api.kubeapi import KubeApi
 from support.api.kubeobjects import config_map, refusal
+from support.waiting import eventually
 
 ALL = "/api/v1/namespaces"
 REMOVED = {

@@ -11,9 +11,10 @@ import pytest
 
 from ironbell.apiserver.http.protobuf.codec import to_json, wire_fields
 from ironbell.apiserver.http.protobuf.writer import from_json
-from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi
 from support.api.kubeobjects import config_map, thing
 from support.api.recorded import cases
+from support.waiting import eventually
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPT = {"Accept": PROTOBUF}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import STRATEGIC, KubeApi, eventually
+from support.api.kubeapi import STRATEGIC, KubeApi
 from support.api.kubeobjects import config_map, refusal, thing
+from support.waiting import eventually
 
 MODIFIED = (
     'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply your changes to the '

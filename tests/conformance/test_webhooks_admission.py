@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi
 from support.api.webhookserver import WebhookServer, allow, deny, patch, slowly, webhook_server
+from support.waiting import eventually
 
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = {

@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi
 from support.api.webhookserver import WebhookServer, webhook_server
+from support.waiting import eventually
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Convert = Callable[[dict[str, Any], str], dict[str, Any]]

@@ -16,8 +16,9 @@ from ironbell.demo.run import NODE
 from support.network.machine import action, template
 from support.network.namespaces import Lan, lan
 from support.servers.installation import Artefacts, installation, kill
-from support.site.up import BOOT, WORKFLOWS, poll, seen, site
+from support.site.up import BOOT, WORKFLOWS, seen, site
 from support.skips import require_program
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu, pytest.mark.soak]
 
@@ -143,5 +144,5 @@ async def test_bios_machine_boots_by_proxy_beside_dnsmasq(tmp_path: Path, artefa
             with bios_machine(tmp_path) as console:
                 await watching.until(lambda: watching.state("proxy") == "SUCCESS", within_s=BOOT_S, what="workflow")
                 await asyncio.to_thread(
-                    poll, lambda: "192.0.2.1" in console.read_text(errors="replace"), within_s=10, what="console"
+                    eventually, lambda: "192.0.2.1" in console.read_text(errors="replace"), within_s=10
                 )

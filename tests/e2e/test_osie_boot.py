@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from ironbell.demo.artefacts import ensure_osie
 from ironbell.image.manifest import load
 from ironbell.osie.build import MANIFEST_NAME, artefact_names
 from support.skips import require_program, require_root
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
@@ -47,14 +47,15 @@ class Booted:
 
     def until(self, text: str, *, within_s: float = BOOT_S) -> str:
         """The console once it shows a text."""
-        deadline = time.monotonic() + within_s
-        while time.monotonic() < deadline:
-            shown = self._console.read_text(errors="replace") if self._console.exists() else ""
-            if text in shown:
-                return shown
-            assert self.process.poll() is None, f"the machine stopped:\n{shown[-2000:]}"
-            time.sleep(0.2)
-        pytest.fail(f"{text!r} did not appear within {within_s:g} s:\n{shown[-2000:]}")
+
+        def shown() -> str:
+            console = self._console.read_text(errors="replace") if self._console.exists() else ""
+            if text not in console and self.process.poll() is not None:
+                pytest.fail(f"the machine stopped:\n{console[-2000:]}")
+            assert text in console, console[-2000:]
+            return console
+
+        return eventually(shown, f"{text!r} on the console", within_s=within_s)
 
     def press_power_button(self) -> None:
         with socket.socket(socket.AF_UNIX) as monitor:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
-from support.api.kubeapi import APPLY, KubeApi, connect, eventually
+from support.api.kubeapi import APPLY, KubeApi, connect
 from support.api.realcluster import RealCluster
 from support.capi.managers import Manager, managers
 from support.programs.catalog import CLUSTERCTL, build_program
 from support.programs.gobuild import CannotBuild
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
+from support.waiting import eventually
 
 OBJECTS = Path(__file__).parent / "objects.yaml"
 NAMESPACE = "fleet"
@@ -118,26 +119,26 @@ def install(api: KubeApi) -> None:
 
 def test_a_cluster_comes_up_and_goes(api: KubeApi, running: dict[str, Manager], tmp_path: Path) -> None:
     install(api)
-    [infrastructure] = eventually(lambda: items(api, f"{INFRASTRUCTURE}/testclusters"), timeout=WAIT_S)
+    [infrastructure] = eventually(lambda: items(api, f"{INFRASTRUCTURE}/testclusters"), within_s=WAIT_S)
     assert infrastructure["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "one"
     assert infrastructure["spec"]["region"] == "north", "the class's patch was not applied"
-    cluster = eventually(lambda: has_control_plane(api), timeout=WAIT_S)
+    cluster = eventually(lambda: has_control_plane(api), within_s=WAIT_S)
     assert cluster["spec"]["controlPlaneRef"]["kind"] == "KubeadmControlPlane"
     assert "cluster.cluster.x-k8s.io" in cluster["metadata"]["finalizers"]
 
     provide(api, "testclusters", infrastructure, {"controlPlaneEndpoint": {"host": "127.0.0.1", "port": 1}})
     eventually(
-        lambda: condition(api.get(f"{CLUSTERS}/clusters/one").json, "InfrastructureReady") == "True", timeout=WAIT_S
+        lambda: condition(api.get(f"{CLUSTERS}/clusters/one").json, "InfrastructureReady") == "True", within_s=WAIT_S
     )
     eventually(
         lambda: (
             {f"one-{part}" for part in ("ca", "etcd", "proxy", "sa", "kubeconfig")}
             <= {one["metadata"]["name"] for one in items(api, SECRETS)}
         ),
-        timeout=WAIT_S,
+        within_s=WAIT_S,
     )
     [control_plane] = items(api, CONTROL_PLANES)
-    [machine] = eventually(lambda: items(api, f"{INFRASTRUCTURE}/testmachines{IN_CONTROL_PLANE}"), timeout=WAIT_S)
+    [machine] = eventually(lambda: items(api, f"{INFRASTRUCTURE}/testmachines{IN_CONTROL_PLANE}"), within_s=WAIT_S)
     owner = machine["metadata"]["ownerReferences"][0]
     assert owner["kind"] in {"Machine", "KubeadmControlPlane"}
 
@@ -150,7 +151,7 @@ def test_a_cluster_comes_up_and_goes(api: KubeApi, running: dict[str, Manager], 
             and one["metadata"]["name"].startswith(control_plane["metadata"]["name"])
         ]
 
-    eventually(bootstrap_data, timeout=WAIT_S)
+    eventually(bootstrap_data, within_s=WAIT_S)
     [config] = items(api, f"{CONFIGS}{IN_CONTROL_PLANE}")
     assert eventually(lambda: condition(api.get(f"{CONFIGS}/{config['metadata']['name']}").json, "Ready")) == "True"
 
@@ -160,7 +161,7 @@ def test_a_cluster_comes_up_and_goes(api: KubeApi, running: dict[str, Manager], 
         found = [one for one in items(api, f"{CLUSTERS}/machines") if one["spec"].get("providerID") == "test://one"]
         return bool(found) and found[0]["status"]["phase"] == "Provisioned"
 
-    eventually(is_provisioned, timeout=WAIT_S)
+    eventually(is_provisioned, within_s=WAIT_S)
     [deployment] = items(api, f"{CLUSTERS}/machinedeployments")
     assert deployment["spec"]["replicas"] == 2
 
@@ -174,7 +175,7 @@ def test_a_cluster_comes_up_and_goes(api: KubeApi, running: dict[str, Manager], 
     assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:1"
 
     assert api.delete(f"{CLUSTERS}/clusters/one").status == 200
-    eventually(lambda: api.get(f"{CLUSTERS}/clusters/one").status == 404, timeout=WAIT_S)
+    eventually(lambda: api.get(f"{CLUSTERS}/clusters/one").status == 404, within_s=WAIT_S)
     assert items(api, f"{INFRASTRUCTURE}/testmachines") == []
     assert items(api, CONTROL_PLANES) == []
 

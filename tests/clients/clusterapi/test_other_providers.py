@@ -25,6 +25,7 @@ from support.strangers.family import IRON, STEEL, Family
 from support.strangers.grounds import ServedGround
 from support.strangers.manifests import documents
 from support.strangers.provider import Stranger
+from support.waiting import eventually
 
 WITHIN_S = 120
 CLUSTER = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/alien"
@@ -73,7 +74,7 @@ async def foreign(api: KubeApi, family: Family, workload: EmbeddedCluster) -> As
     ):
         for document in [family.role(), *family.definitions()]:
             await applied(api, document)
-        await until(lambda: all(is_served(api, document) for document in family.definitions()))
+        await asyncio.to_thread(eventually, lambda: all(is_served(api, document) for document in family.definitions()))
         stranger = Stranger(management, family, ServedGround(workload.kubeconfig, inside), SystemClock(), every_s=0.3)
         work = asyncio.create_task(stranger.run())
         try:
@@ -81,12 +82,6 @@ async def foreign(api: KubeApi, family: Family, workload: EmbeddedCluster) -> As
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-
-
-async def until(is_it: Any) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not await asyncio.to_thread(is_it):
-            await asyncio.sleep(0.2)
 
 
 def is_served(api: KubeApi, definition: dict[str, Any]) -> bool:
@@ -105,7 +100,7 @@ async def applied(api: KubeApi, document: dict[str, Any]) -> None:
         answer = api.call("PATCH", path, body, content_type=APPLY, fieldManager="user", force=True)
         return answer.status in {200, 201}
 
-    await until(done)
+    await asyncio.to_thread(eventually, done)
 
 
 def conditions(value: dict[str, Any]) -> dict[str, str]:
@@ -123,18 +118,21 @@ async def test_a_cluster_comes_up_and_goes(management: KubeApi, family: Family, 
             good = [one for one in machines if one.get("status", {}).get("phase") == "Running"]
             return len(good) == len(machines) == 3
 
-        try:
-            await until(is_running)
-            await until(lambda: conditions(management.get(CLUSTER).json).get("ControlPlaneAvailable") == "True")
-        except TimeoutError as error:
-            said = [management.get(CLUSTER).json, *management.get(MACHINES).json["items"]]
-            raise AssertionError("\n".join(yaml.safe_dump(one.get("status")) for one in said)) from error
+        def is_available() -> bool:
+            return conditions(management.get(CLUSTER).json).get("ControlPlaneAvailable") == "True"
+
+        def statuses() -> str:
+            seen = [management.get(CLUSTER).json, *management.get(MACHINES).json["items"]]
+            return "\n".join(yaml.safe_dump(one.get("status")) for one in seen)
+
+        for holds in (is_running, is_available):
+            await asyncio.to_thread(eventually, holds, within_s=WITHIN_S, seen=statuses)
         cluster = management.get(CLUSTER).json
         domains = cluster["status"]["failureDomains"]
         assert [(one["name"], one.get("controlPlane")) for one in domains] == [("a", True), ("b", False)]
         assert cluster["status"]["phase"] == "Provisioned"
         assert conditions(cluster)["InfrastructureReady"] == "True"
         assert management.delete(CLUSTER).status == 200
-        await until(lambda: management.get(CLUSTER).status == 404)
+        await asyncio.to_thread(eventually, lambda: management.get(CLUSTER).status == 404, within_s=WITHIN_S)
         assert management.get(MACHINES).json["items"] == []
         assert len(stranger.released) == 3

@@ -12,7 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect
+from support.waiting import eventually
 
 HERE = Path(__file__).parent
 RUN_TIMEOUT_S = 90

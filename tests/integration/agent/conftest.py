@@ -31,6 +31,7 @@ from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.liveness import SILENCE_S
 from ironbell.services.workflow.port.server import Options, WorkflowServer
 from support.skips import missing_permission, require_root
+from support.waiting import until
 
 
 @dataclass
@@ -293,10 +294,13 @@ class Bench:
 
     async def until(self, name: str, condition: Callable[[Workflow], bool]) -> Workflow:
         """The Workflow once the condition holds."""
-        async with asyncio.timeout(20):
-            while not condition(workflow := await self.workflow(name)):
-                await asyncio.sleep(0.01)
-        return workflow
+
+        async def workflow() -> Workflow:
+            found = await self.workflow(name)
+            assert condition(found), found.status
+            return found
+
+        return await until(workflow, f"Workflow {name}")
 
     async def start(self) -> None:
         options = Options(

@@ -27,6 +27,7 @@ from ironbell.base.clock import SystemClock
 from ironbell.codec.proto import workflow_pb2
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.logs.reader import log_routes
+from support.waiting import until
 
 AGENT = "52:54:00:00:00:01"
 MIB = 1 << 20
@@ -115,9 +116,7 @@ async def test_a_workflow_runs_to_its_end_and_the_machine_leaves_after_the_ackno
     assert first.execution_duration
     assert first.execution_start
     assert first.execution_stop
-    async with asyncio.timeout(10):
-        while not machine.switched:
-            await asyncio.sleep(0.01)
+    await until(lambda: machine.switched)
     assert machine.switched == [Power.REBOOT]
     kept = msgspec.json.decode(stored.metadata.annotations["ironbell.dev/log.id-stream"])
     assert kept["exitCode"] == 0
@@ -186,18 +185,18 @@ async def test_a_killed_server_loses_nothing_and_the_image_is_right(bench, machi
     machine.up()
     await bench.until("wf", lambda workflow: workflow.status.state == "RUNNING")
     await bench.stop()
-    async with asyncio.timeout(20):
-        while not any("not reported yet" in line for line in machine.lines):
-            await asyncio.sleep(0.01)
+    await until(lambda: any("not reported yet" in line for line in machine.lines))
     bench.index = rebuilt(bench.index)
     await bench.start()
     stored = await bench.until("wf", lambda workflow: workflow.status.state in ENDED)
     assert stored.status.state == "POST", machine.lines
     assert disk.read_bytes()[: len(IMAGE)] == IMAGE
     said = [line.split(" | ", 1)[1] for line in machine.lines if line.startswith("stream | ")]
-    async with asyncio.timeout(10):
-        while await lines_of(bench) != said:
-            await asyncio.sleep(0.05)
+
+    async def is_complete() -> bool:
+        return await lines_of(bench) == said
+
+    await until(is_complete, seen=lambda: lines_of(bench))
     assert len(said) == len(set(said)), "every line once, in order"
     kept = msgspec.json.decode(stored.metadata.annotations["ironbell.dev/log.id-stream"])
     assert kept["lines"] == said[-20:]
@@ -254,9 +253,7 @@ async def test_logs_are_followed_while_the_action_runs_and_the_follower_ends_wit
 
 
 async def until_downloading(web) -> None:
-    async with asyncio.timeout(20):
-        while not web.ranges:
-            await asyncio.sleep(0.01)
+    await until(lambda: web.ranges)
 
 
 async def test_a_machine_that_reboots_in_the_middle_fails_the_workflow(bench, machine, action, web, file_disk):
@@ -387,14 +384,10 @@ class TestProcess:
         process = await self.start("-id", AGENT, "-grpc-server", bench.address)
         await bench.until("wf", lambda workflow: workflow.status.state == "RUNNING")
         await until_downloading(web)
-        async with asyncio.timeout(10):
-            while not (children := Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()):
-                await asyncio.sleep(0.01)
+        children = await until(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text)
         process.kill()
         await process.communicate()
-        async with asyncio.timeout(10):
-            while Path(f"/proc/{children[0]}").exists():
-                await asyncio.sleep(0.01)
+        await until(lambda: not Path(f"/proc/{children.split()[0]}").exists())
 
     async def test_missing_settings_are_said(self):
         process = await self.start()

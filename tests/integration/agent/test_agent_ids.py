@@ -21,6 +21,7 @@ from ironbell.codec.proto import workflow_pb2
 from ironbell.contract.servers.directory import HardwareDirectory, agent_id
 from ironbell.contract.servers.netboot import InMemoryOs, NetbootSettings, netboot_plan
 from ironbell.services.workflow import names
+from support.waiting import until
 
 FIRST, SECOND, STRANGER = "52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03"
 
@@ -128,10 +129,9 @@ async def test_an_agent_is_woken_by_a_workflow_for_its_other_id(site, action) ->
     await site.start()
     site.directory.upsert(a_server())
     waiting = asyncio.create_task(asked(site, SECOND))
+    await until(lambda: REGISTRY.get_sample_value("ironbell_workflow_waiting_agents"))
+    await add(site, action, FIRST)
     async with asyncio.timeout(10):
-        while not REGISTRY.get_sample_value("ironbell_workflow_waiting_agents"):
-            await asyncio.sleep(0.01)
-        await add(site, action, FIRST)
         assert (await waiting).name == "only"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ironbell.agent.execution import Ending, Job, Listener, execute
+from support.waiting import until
 
 
 class Ear:
@@ -74,9 +75,7 @@ class TestShell:
         outcome = await execute(Job("cexec", environment=shell_on_disk("sleep 1000 & echo child=$!")), ear.listener())
         assert outcome.ending is Ending.SUCCESS
         child = next(line for line in ear.lines if line.startswith("child=")).partition("=")[2]
-        async with asyncio.timeout(5):
-            while alive(child):
-                await asyncio.sleep(0.01)
+        await until(lambda: not alive(child))
 
     async def test_a_limit_ends_even_what_ignores_being_asked(self, shell_on_disk):
         job = Job("cexec", environment=shell_on_disk("trap '' TERM; echo begun; sleep 1000"), limit_s=0.7)
@@ -100,9 +99,7 @@ class TestShell:
         task = asyncio.create_task(
             execute(Job("cexec", environment=shell_on_disk("echo pid=$$; sleep 1000")), ear.listener())
         )
-        async with asyncio.timeout(10):
-            while not any(line.startswith("pid=") for line in ear.lines):
-                await asyncio.sleep(0.01)
+        await until(lambda: any(line.startswith("pid=") for line in ear.lines))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -113,12 +110,8 @@ class TestShell:
         running = asyncio.create_task(
             execute(Job("cexec", environment=shell_on_disk("echo pids=$$:$PPID; exec sleep 1000")), ear.listener())
         )
-        async with asyncio.timeout(10):
-            while not any(line.startswith("pids=") for line in ear.lines):
-                await asyncio.sleep(0.01)
+        await until(lambda: any(line.startswith("pids=") for line in ear.lines))
         command, action = ear.lines[0].partition("=")[2].split(":")
         os.kill(int(action), signal.SIGKILL)
-        async with asyncio.timeout(5):
-            while alive(command):
-                await asyncio.sleep(0.01)
+        await until(lambda: not alive(command))
         assert (await running).ending is Ending.FAILED

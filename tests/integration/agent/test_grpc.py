@@ -30,6 +30,7 @@ from ironbell.codec.proto.log_grpc import LogServiceStub
 from ironbell.codec.proto.workflow_pb2 import ActionRequest, ActionResponse, ActionStatusRequest, ActionStatusResponse
 from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.services.workflow.port.server import Options, WorkflowServer
+from support.waiting import until
 
 AGENT = "52:54:00:00:00:01"
 
@@ -201,9 +202,7 @@ async def test_a_waiting_agent_gets_an_action_as_soon_as_there_is_one(bench, age
 
 
 async def until_metric(name: str, value: float) -> None:
-    async with asyncio.timeout(10):
-        while REGISTRY.get_sample_value(name) != value:
-            await asyncio.sleep(0.01)
+    await until(lambda: REGISTRY.get_sample_value(name) == value)
 
 
 async def test_defect_10_a_terminal_workflow_never_shadows_a_pending_one(bench, agent, action):

@@ -13,6 +13,7 @@ from ironbell.agent import inventory as neighbours
 from ironbell.agent.inventory import Inventory
 from ironbell.codec import lldp
 from support.network.namespaces import ip, lan, within
+from support.waiting import until
 
 SWITCH = lldp.Neighbour("02:42:ac:11:00:02", "Ethernet7", system_name="red-1", vlan_id=10)
 
@@ -47,19 +48,15 @@ def a_sysfs(folder: Path) -> Path:
     return folder
 
 
-async def until_heard(inventory: Inventory) -> None:
-    while not any(network.lldp_neighbours for network in inventory.current.network):
-        await asyncio.sleep(0.01)
-
-
 async def scene(inventory: Inventory, switch: str) -> None:
     listening = asyncio.create_task(inventory.listen(raises_links=True, limit_s=60.0))
-    async with asyncio.timeout(20):
-        heard = asyncio.create_task(until_heard(inventory))
-        while not heard.done():
-            # A switch announces itself again and again; a link takes a moment to come up.
-            await asyncio.to_thread(announce, switch, SWITCH, lldp.Neighbour("gone", "p", ttl_s=0))
-            await asyncio.sleep(0.05)
+
+    async def is_heard() -> bool:
+        # A switch announces itself again and again; a link takes a moment to come up.
+        await asyncio.to_thread(announce, switch, SWITCH, lldp.Neighbour("gone", "p", ttl_s=0))
+        return any(network.lldp_neighbours for network in inventory.current.network)
+
+    await until(is_heard, every_s=0.05)
     assert not listening.done(), "lan has heard nobody yet"
     assert not inventory.current.lldp_complete
     listening.cancel()

@@ -17,6 +17,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
+from support.waiting import until
 
 WATCHES, WRITES = 2000, 10
 MAPS, SECRETS = CONFIG_MAP.collection, SECRET.collection
@@ -28,8 +29,7 @@ async def opened(folder: Path) -> AsyncIterator[ApiServer]:
     async with ApiServer.open(
         folder / "api.db", keys=keys, clock=SystemClock(), randomness=SystemRandomness()
     ) as server:
-        while not server.is_settled:
-            await asyncio.sleep(0.001)
+        await until(lambda: server.is_settled)
         yield server
 
 

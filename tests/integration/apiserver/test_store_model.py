@@ -19,6 +19,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.store.retention import Retention
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
+from support.waiting import until
 
 WHERE = CONFIG_MAP.collection
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -53,8 +54,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.server = await self.opening.__aenter__()
         self.api = self.server.client(ADMIN)
         # what the server writes for itself at its start is none of the model's
-        while not self.server.is_settled:
-            await asyncio.sleep(0.001)
+        await until(lambda: self.server.is_settled, every_s=0.001)
 
     @rule(name=NAMES, value=VALUES)
     def create(self, name: str, value: str) -> None:

@@ -23,6 +23,7 @@ from ironbell.apiserver.http.serve import serve
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
+from support.waiting import until
 
 MAPS, SECRETS = CONFIG_MAP.collection, SECRET.collection
 WORD = b"correct-horse-battery-staple"
@@ -98,8 +99,7 @@ async def test_a_backup_under_load_is_one_moment(tmp_path: Path) -> None:
 
     async with opened(tmp_path / "site") as server:
         writers = [asyncio.create_task(write(server, writer)) for writer in range(8)]
-        while len(told) < 200:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(told) >= 200)
         before = len(told)
         facts = await ironbell_json("backup", tmp_path / "b.tar", "--data-dir", tmp_path / "site")
         assert len(told) > before, "writing went on meanwhile"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ironbell.app.processes.children import Child, ChildSpec
+from support.waiting import until
 
 CHILD = """
 import asyncio, os
@@ -66,9 +67,7 @@ def alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> None:
-    async with asyncio.timeout(10):
-        while alive(pid):
-            await asyncio.sleep(0.01)
+    await until(lambda: not alive(pid))
 
 
 async def test_killed_child_is_started_again_with_its_configuration(module: str) -> None:

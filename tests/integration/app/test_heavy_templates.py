@@ -22,6 +22,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import until
 
 ATTACKS = {
     "derive": "{{ range 100000 }}{{ $x := derivePassword 1 `long` `p` `u` `s` }}{{ end }}",
@@ -136,13 +137,12 @@ async def create(client: Client, namespace: str, name: str, text: str, count: in
 
 async def first_rendered(client: Client, namespace: str, names: list[str], within_s: float) -> Workflow:
     """The first of the Workflows whose Template was rendered, or was found not to be."""
-    async with asyncio.timeout(within_s):
-        while True:
-            for name in names:
-                workflow = await client.get(WORKFLOW, namespace, name)
-                if workflow.status.template_rendering:
-                    return workflow
-            await asyncio.sleep(0.05)
+
+    async def rendered() -> Workflow | None:
+        workflows = [await client.get(WORKFLOW, namespace, name) for name in names]
+        return next((one for one in workflows if one.status.template_rendering), None)
+
+    return await until(rendered, within_s=within_s, every_s=0.05)
 
 
 async def rendered(client: Client, namespace: str, name: str, within_s: float) -> Workflow:

@@ -20,7 +20,8 @@ from ironbell.base.errors import Retry
 from ironbell.controllers.tink.render import RenderError
 from ironbell.controllers.tink.rendering.engine import TemplateEngine
 from ironbell.controllers.tink.rendering.pool import RenderingPool, RenderingUnavailableError
-from support.site.up import is_alive, poll
+from support.site.up import is_alive
+from support.waiting import eventually, until
 
 DOCUMENT = """
 name: "{{ .hardware.metadata.name }}"
@@ -146,16 +147,14 @@ async def test_a_process_that_is_killed_is_replaced_and_fails_no_template(pool: 
     for _ in before:
         assert (await pool.workflow(template(DOCUMENT), hardware(), name="w", variables=VARIABLES)).tasks
     asked = asyncio.create_task(pool.workflow(template(BUSY + DOCUMENT), hardware(), name="w", variables=VARIABLES))
-    while not is_at_work(pool):
-        await asyncio.sleep(0.001)
+    await until(lambda: is_at_work(pool))
     os.kill(next(pid for pid in pool.pids if state_of(pid) == "R"), signal.SIGKILL)
     assert (await asked).tasks
 
 
 async def test_a_request_that_nobody_waits_for_any_more_leaves_no_answer_behind(pool: RenderingPool) -> None:
     asked = asyncio.create_task(pool.workflow(template(BUSY, "a"), None, name="w", variables={}))
-    while not is_at_work(pool):
-        await asyncio.sleep(0.001)
+    await until(lambda: is_at_work(pool))
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
     for _ in range(3):
@@ -175,4 +174,4 @@ def test_the_processes_are_gone_with_their_parent_even_while_they_compute() -> N
         os.kill(pid, signal.SIGSTOP)  # it could not even read that its pipe was closed
     parent.kill()
     parent.communicate()
-    poll(lambda: not any(map(is_alive, pids)), within_s=10, what="the processes' end")
+    eventually(lambda: not any(map(is_alive, pids)), within_s=10, what="the processes' end")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import until
 
 POOL = {"apiGroup": IN_CLUSTER_IP_POOL.group, "kind": IN_CLUSTER_IP_POOL.kind, "name": "rack"}
 
@@ -50,12 +50,12 @@ def named(name: str, **spec: Any) -> dict[str, Any]:
 
 
 async def claim_says(client: Client, reason: str, timeout_s: float = 30.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while True:
-            claim = await client.get(IP_ADDRESS_CLAIM, "default", "c")
-            if [one.reason for one in claim.status.conditions if one.type == "Ready"] == [reason]:
-                return
-            await asyncio.sleep(0.05)
+    async def is_ready() -> bool:
+        claim = await client.get(IP_ADDRESS_CLAIM, "default", "c")
+        assert [one.reason for one in claim.status.conditions if one.type == "Ready"] == [reason]
+        return True
+
+    await until(is_ready, within_s=timeout_s)
 
 
 async def test_servers_are_held_from_the_first_moment_on_until_a_person_confirms(

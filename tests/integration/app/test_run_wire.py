@@ -17,7 +17,8 @@ import pytest
 
 from support.ports import free_ports
 from support.site.nowhere import KUBECONFIG
-from support.site.up import is_alive, poll
+from support.site.up import is_alive
+from support.waiting import eventually
 
 WITHIN_S = 60.0
 
@@ -59,7 +60,7 @@ class Run:
 
     def wait(self, count: int = 2) -> None:
         """Until all processes say that they are alive."""
-        poll(lambda: all(map(self.is_healthy, range(count))), within_s=WITHIN_S, what="health")
+        eventually(lambda: all(map(self.is_healthy, range(count))), within_s=WITHIN_S, what="health")
 
     def end(self) -> int:
         """SIGTERM, which gives everybody their time; its exit status."""
@@ -86,7 +87,9 @@ def test_who_is_killed_is_started_again_and_the_other_goes_on(run: Run, victim: 
     before = run.children()
     assert set(before) == {"boot", "workflow"}
     os.kill(before[victim], signal.SIGKILL)
-    poll(lambda: run.children().get(victim, before[victim]) != before[victim], within_s=WITHIN_S, what="a successor")
+    eventually(
+        lambda: run.children().get(victim, before[victim]) != before[victim], within_s=WITHIN_S, what="a successor"
+    )
     run.wait()
     after = run.children()
     assert {name for name in before if before[name] != after[name]} == {victim}
@@ -103,7 +106,7 @@ def test_when_the_supervisor_is_killed_its_processes_end_and_another_one_can_tak
     gone = run.children().values()
     run.process.kill()
     run.process.wait()
-    poll(lambda: not any(map(is_alive, gone)), within_s=2, what="the end of both")
+    eventually(lambda: not any(map(is_alive, gone)), within_s=2, what="the end of both")
     run.start(*ports)
     run.wait()
     assert run.end() == 0, run.log.read_text()
@@ -113,7 +116,9 @@ def test_controllers_beside_servers_are_a_third_process(tmp_path: Path) -> None:
     run = Run(tmp_path, "wire", "rufio")
     run.start("--http-port", "0", "--tftp-port", "0", "--grpc-port", "0", "--no-leader-elect")
     try:
-        poll(lambda: set(run.children()) == {"boot", "workflow", "controllers"}, within_s=WITHIN_S, what="processes")
+        eventually(
+            lambda: set(run.children()) == {"boot", "workflow", "controllers"}, within_s=WITHIN_S, what="processes"
+        )
         run.wait(3)
         if os.geteuid() == 0:
             assert {Path(f"/proc/{pid}").stat().st_uid for pid in run.children().values()} != {0}

@@ -6,7 +6,6 @@ import hashlib
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +14,9 @@ import pytest
 
 from ironbell.contract.servers.node_images import INDEX, NodeImages, file_name
 from support.site.nowhere import KUBECONFIG
+from support.waiting import eventually
 
 pytestmark = pytest.mark.root
-
-WITHIN_S = 30.0
 
 
 @pytest.fixture
@@ -46,25 +44,20 @@ def test_images_are_followed_after_privileges_are_given_up(images: Path, tmp_pat
 
     def serves(wanted: set[str]) -> bool:
         """Whether these are listed, and no other file is there."""
+        if process.poll() is not None:
+            pytest.fail((tmp_path / "log").read_text())
         if not (published / INDEX).exists():
             return False
         listed = msgspec.json.decode((published / INDEX).read_bytes(), type=NodeImages)
         return {image.file for image in listed.images} == wanted == {one.name for one in published.iterdir()} - {INDEX}
 
-    def until(wanted: set[str]) -> None:
-        deadline = time.monotonic() + WITHIN_S
-        while not serves(wanted):
-            assert process.poll() is None, (tmp_path / "log").read_text()
-            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-            time.sleep(0.1)
-
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=images.parent, stderr=log)
     try:
-        until({first, gone})
+        eventually(lambda: serves({first, gone}))
         (images / gone).unlink()
         second = add(images, "v1.36.1")
-        until({first, second})
+        eventually(lambda: serves({first, second}))
         assert "Uid:\t0" not in Path(f"/proc/{process.pid}/status").read_text()
         assert (published / first).read_text() == "v1.36.0", "what root alone may read was published at the start"
     finally:

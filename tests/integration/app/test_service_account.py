@@ -17,7 +17,8 @@ from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig, over_socket
 from ironbell.kube.transport.http import HttpApi
 from support.ports import free_ports
-from support.site.up import BOOT, CORE, WORKFLOWS, Site, poll
+from support.site.up import BOOT, CORE, WORKFLOWS, Site
+from support.waiting import eventually
 
 pytestmark = pytest.mark.root
 
@@ -200,7 +201,7 @@ def test_who_is_not_known_any_more_begins_anew_with_another_token(tmp_path: Path
         (site.folder / "tokens.json").unlink()
         site.kill_child(CORE)
         for one, gone in before.items():
-            poll(lambda one=one, gone=gone: site.child(one) != gone, within_s=60, what=f"a successor of {one}")  # type: ignore[misc]
+            eventually(lambda one=one, gone=gone: site.child(one) != gone, within_s=60, what=f"a successor of {one}")  # type: ignore[misc]
         site.wait_serving()
         assert "no longer accepts this process's token" in site.log.read_text()
     finally:

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect
 from support.ports import free_port
+from support.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
 LIST = "ironbell/app/systems.py"
@@ -142,7 +143,7 @@ def test_it_can_be_left_out_and_run_by_a_process_of_its_own(source: Path, tmp_pa
         with running(
             source, tmp_path / "toy.log", "run", "toy", *words, "--kubeconfig", str(tmp_path / "data/kubeconfig")
         ):
-            eventually(lambda: api.post(TOYS, toy("large", 3)).status == 201, timeout=READY_S)
+            eventually(lambda: api.post(TOYS, toy("large", 3)).status == 201, within_s=READY_S)
             assert api.get(f"{TOYS}/large").json["spec"] == {"size": 3, "color": "red"}
             refused = api.post(TOYS, toy("small", -1))
             assert (refused.status, refused.reason) == (422, "Invalid")

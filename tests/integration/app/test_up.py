@@ -26,6 +26,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import from_kubeconfig, over_socket
 from ironbell.kube.transport.http import HttpApi
 from support.skips import require_program, require_root
+from support.waiting import eventually
 
 NIC = {"dhcp": {"mac": "52:54:00:00:00:01"}, "netboot": {"allowPXE": False}}
 MAKE_HARDWARE = f"""
@@ -216,7 +217,7 @@ async def test_servers_are_ordinary_users_that_may_not_read_secrets(tmp_path: Pa
     inside = ["ip", "netns", "exec", namespace, sys.executable, "-c", MAKE_HARDWARE, str(folder / "kubeconfig")]
     try:
         wait_ready(process)
-        until(lambda: "workflow service ready" in (tmp_path / "log").read_text())
+        eventually(lambda: "workflow service ready" in (tmp_path / "log").read_text())
         for module, own in (("boot", {"67", "69", "7080"}), ("workflow", {"42113", "42114"})):
             (server,) = children_of(process, f"ironbell.app.wire.{module}")
             check_ordinary(server)
@@ -262,16 +263,6 @@ async def check_token(wire: Path, token: str, *, allowed: str) -> None:
         for body in (netboot, *others):
             with pytest.raises(Forbidden, match="annotations"):
                 await client.merge_patch(HARDWARE, "default", "x", body=body)
-
-
-def until(ask, timeout_s: float = 20):  # type: ignore[no-untyped-def]
-    """The first answer that is true."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if answer := ask():
-            return answer
-        select.select([], [], [], 0.05)
-    raise AssertionError("not in time")
 
 
 def test_a_stop_is_quiet(tmp_path: Path) -> None:

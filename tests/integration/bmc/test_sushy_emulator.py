@@ -24,6 +24,7 @@ from ironbell.bmc.redfish.http import Endpoint
 from ironbell.lab.certificates import create_certificates
 from ironbell.lab.files import LabFolder
 from support.skips import missing_program
+from support.waiting import until
 
 _PACKAGE = "sushy-tools==2.2.0"
 _HOME = Path.home() / ".cache" / "ironbell" / _PACKAGE.replace("==", "-")
@@ -81,17 +82,15 @@ async def emulator(tmp_path: Path, unused_tcp_port: int) -> AsyncIterator[Emulat
 
 
 async def _until_it_listens(process: asyncio.subprocess.Process, port: int, log: Path) -> None:
-    async with asyncio.timeout(20):
-        while process.returncode is None:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-            else:
-                writer.close()
-                await writer.wait_closed()
-                return
-    pytest.fail(f"the emulator ended: {log.read_text()[-500:]}")
+    async def listens() -> bool:
+        if process.returncode is not None:
+            pytest.fail(f"the emulator ended: {log.read_text()[-500:]}")
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+        await writer.wait_closed()
+        return True
+
+    await until(listens, ignored=(OSError,))
 
 
 async def _system_name(emulator: Emulator) -> str:
@@ -106,12 +105,19 @@ async def _system_name(emulator: Emulator) -> str:
 
 async def test_power_boot_device_and_media_of_the_emulator(emulator: Emulator) -> None:
     driver = await connect(emulator.target(system=await _system_name(emulator)))
+
+    async def is_off() -> bool:
+        return await driver.power_state() is PowerState.OFF
+
+    async def is_on() -> bool:
+        return await driver.power_state() is PowerState.ON
+
     try:
         await driver.set_power(PowerAction.OFF)
-        await _until(driver.power_state, PowerState.OFF)
+        await until(is_off)
         await driver.set_boot_device("pxe", persistent=False, efi=True)
         await driver.set_power(PowerAction.ON)
-        await _until(driver.power_state, PowerState.ON)
+        await until(is_on)
         await driver.set_power(PowerAction.CYCLE)
     finally:
         await driver.close()
@@ -128,12 +134,6 @@ async def test_the_inventory_of_the_emulator(emulator: Emulator) -> None:
     assert found.bmc.status is not None
     assert found.bmc.status.health == "OK"
     assert found.cpu is not None
-
-
-async def _until(state: object, wanted: PowerState) -> None:
-    async with asyncio.timeout(30):
-        while await state() is not wanted:  # type: ignore[operator]
-            await asyncio.sleep(0.1)
 
 
 async def test_a_wrong_password_is_told(emulator: Emulator) -> None:

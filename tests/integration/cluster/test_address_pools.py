@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import eventually
 from support.capi.processes import cluster_api
 from support.site.components import OnCluster
+from support.waiting import eventually
 
 GROUP = "/apis/ipam.cluster.x-k8s.io"
 POOLS = f"{GROUP}/v1alpha2/namespaces/default/inclusterippools"

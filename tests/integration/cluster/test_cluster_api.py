@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from ironbell.contract.plurals import plural_of
-from support.api.kubeapi import Answer, eventually
+from support.api.kubeapi import Answer
 from support.capi.processes import KUBEADM, cluster_api, simulation
 from support.capi.site import JOIN, cluster_documents
 from support.capi.topologies import small_class, small_cluster
 from support.site.components import OnCluster
+from support.waiting import eventually
 
 CORE, BOOTSTRAP, CONTROL_PLANE = (f"{prefix}cluster.x-k8s.io" for prefix in ("", "bootstrap.", "controlplane."))
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
@@ -63,7 +64,7 @@ class Namespace:
             assert set(phases.values()) == {"Running"}, phases
             return True
 
-        eventually(look, timeout=WITHIN_S)
+        eventually(look, within_s=WITHIN_S)
 
     def left(self) -> set[str]:
         """What there is: kinds of Cluster API and providers; Secrets and ConfigMaps by name."""
@@ -149,7 +150,7 @@ def test_a_cluster_comes_is_scaled_and_goes(site: OnCluster, version: str) -> No
         assert namespace.left() == TEMPLATES
         return True
 
-    eventually(gone, timeout=WITHIN_S)
+    eventually(gone, within_s=WITHIN_S)
 
 
 def _machines(version: str, name: str = "") -> str:
@@ -239,7 +240,7 @@ def test_clusters_and_classes_are_judged_by_each_other(site: OnCluster) -> None:
     cluster, class_ = namespace.path(CORE, "clusters", "prod"), namespace.path(CORE, "clusterclasses", "small")
     namespace.apply(_class_documents())
     # admission waits for the variables of a class for a moment only, as upstream's does
-    eventually(lambda: _has_variables(site.api.get(class_).json), timeout=WITHIN_S)
+    eventually(lambda: _has_variables(site.api.get(class_).json), within_s=WITHIN_S)
     made = small_cluster()
     made["spec"]["paused"] = True
     namespace.apply([made])
@@ -278,5 +279,5 @@ def test_clusters_and_classes_are_judged_by_each_other(site: OnCluster) -> None:
     def gone() -> bool:
         return site.api.get(cluster).status == 404
 
-    eventually(gone, timeout=WITHIN_S)
+    eventually(gone, within_s=WITHIN_S)
     assert site.api.delete(class_).status == 200

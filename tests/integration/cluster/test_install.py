@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from ironbell.app.install.apply import REMINDED_AT
-from support.api.kubeapi import KubeApi, eventually
+from support.api.kubeapi import KubeApi
 from support.site.components import IRONBELL, NAMESPACE, OnCluster, ironbell
+from support.waiting import eventually
 
 HARDWARE = "/apis/tinkerbell.org/v1alpha1/namespaces/default/hardware"
 WORKFLOWS = "/apis/tinkerbell.org/v1alpha1/namespaces/default/workflows"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.api.kubeapi import connect, eventually
+from support.api.kubeapi import connect
 from support.site.components import NAMESPACE, OnCluster, ironbell
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import eventually
 
 CONDITIONS = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 HARDWARE = "/apis/tinkerbell.org/v1alpha1/namespaces/default/hardware"

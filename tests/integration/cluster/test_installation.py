@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.api.kubeapi import eventually
 from support.lab.faults import IMAGE_MIB, OURS, Image, make_image, make_osie
 from support.network.forward import forwarded
 from support.network.machine import NetMachine, net_machine, template, workflow
@@ -20,6 +19,7 @@ from support.network.redfish import Service
 from support.network.redfish import service as service  # noqa: PLC0414 - a fixture
 from support.site.components import FAST_LEASE, OnCluster, Process
 from support.site.up import Seen, seen
+from support.waiting import eventually
 
 pytestmark = pytest.mark.root
 

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import eventually
 from support.site.components import FAST_LEASE, NAMESPACE, OnCluster, Process
+from support.waiting import eventually
 
 LEASE_S = 4.0
 TEMPLATES = "/apis/tinkerbell.org/v1alpha1/namespaces/default/templates"
@@ -58,7 +58,7 @@ def test_a_clean_stop_hands_over_at_once(on_cluster: OnCluster, replicas: tuple[
     eventually(lambda: is_looked_at(on_cluster, path))
     start = time.monotonic()
     assert leader.stop() == 0
-    eventually(lambda: other.leads, timeout=2)
+    eventually(lambda: other.leads, within_s=2)
     path = template(on_cluster)
     eventually(lambda: is_looked_at(on_cluster, path))
     assert time.monotonic() - start < 3
@@ -71,7 +71,7 @@ def test_a_killed_leader_is_replaced_within_the_lease(on_cluster: OnCluster, rep
     start = time.monotonic()
     leader.kill()
     path = template(on_cluster)
-    eventually(lambda: is_looked_at(on_cluster, path), timeout=LEASE_S + 4)
+    eventually(lambda: is_looked_at(on_cluster, path), within_s=LEASE_S + 4)
     assert other.leads
     assert time.monotonic() - start < LEASE_S + 3
 
@@ -82,7 +82,7 @@ def test_a_leader_that_was_held_up_leaves_instead_of_working_on(
     leader, other = replicas
     os.kill(leader.pid, signal.SIGSTOP)
     try:
-        eventually(lambda: other.leads, timeout=LEASE_S + 4)
+        eventually(lambda: other.leads, within_s=LEASE_S + 4)
     finally:
         os.kill(leader.pid, signal.SIGCONT)
     eventually(lambda: not leader.is_running)

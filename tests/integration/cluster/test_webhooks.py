@@ -11,9 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from support.api.kubeapi import Answer, eventually
+from support.api.kubeapi import Answer
 from support.ports import free_port
 from support.site.components import NAMESPACE, OnCluster, Process, ironbell
+from support.waiting import eventually
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ironbell-validate"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/ironbell-webhook-tls"

@@ -27,7 +27,8 @@ from ironbell.codec.cel import compile_rule
 from ironbell.controllers.ipam.controllers import controllers
 from ironbell.kube.client import Client
 from ironbell.kube.manager.manager import Manager
-from ironbell.kube.testing import running, until
+from ironbell.kube.testing import running
+from support.waiting import until
 
 
 @asynccontextmanager

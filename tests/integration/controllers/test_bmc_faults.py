@@ -27,12 +27,13 @@ from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.rufio.controllers import controllers
 from ironbell.kube.client import Client
 from ironbell.kube.manager.manager import Manager
-from ironbell.kube.testing import running, until
+from ironbell.kube.testing import running
 from ironbell.lab import redfish
 from ironbell.lab.certificates import create_certificates
 from ironbell.lab.files import LabFolder
 from ironbell.lab.machine import BootOverride, PowerState
 from ironbell.lab.redfish import Fault, VirtualBmc
+from support.waiting import until
 
 
 @dataclass

@@ -31,9 +31,9 @@ from ironbell.controllers.kubeadm.controllers import BOOTSTRAP, bootstrap_contro
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Key
 from ironbell.kube.manager.manager import Manager
-from ironbell.kube.testing import until
 from ironbell.workload.access import Workloads
 from ironbell.workload.following import follow, kubeconfigs_from
+from support.waiting import until
 
 EVENTS = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
 (WRITER,) = BOOTSTRAP.writes
@@ -208,7 +208,7 @@ async def test_the_init_lock_of_a_machine_that_goes_is_passed_on_at_once() -> No
         await site.add_machine("cp2", control_plane=True)
         await until(site.says("cp2", "Waiting for Machine cp1, which initializes the control plane"))
         await site.client.delete(MACHINE, "default", "cp1")
-        await until(site.is_made("cp2"), timeout_s=10)
+        await until(site.is_made("cp2"), within_s=10)
 
 
 async def test_a_token_is_kept_alive_and_made_again_when_it_was_deleted() -> None:
@@ -226,12 +226,12 @@ async def test_a_token_is_kept_alive_and_made_again_when_it_was_deleted() -> Non
             return "" if found is None else base64.b64decode(found.data["expiration"]).decode()
 
         before = await current()
-        async with asyncio.timeout(20):
-            while parse_rfc3339(await current()) <= parse_rfc3339(before):
-                await asyncio.sleep(0.05)
+
+        async def is_extended() -> bool:
+            return parse_rfc3339(await current()) > parse_rfc3339(before)
+
+        await until(is_extended)
         await site.workload.delete(SECRET, "kube-system", token.metadata.name)
-        async with asyncio.timeout(20):
-            while not await current():
-                await asyncio.sleep(0.05)
+        await until(current)
         again = await site.workload.get(SECRET, "kube-system", token.metadata.name)
         assert again.data["token-secret"] == token.data["token-secret"]

@@ -39,10 +39,11 @@ from ironbell.controllers.tink import controllers as tink
 from ironbell.controllers.tink.render import Rendered, RenderError
 from ironbell.kube.cache.caches import Informers
 from ironbell.kube.client import Client
-from ironbell.kube.testing import running, until
+from ironbell.kube.testing import running
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
 from support.site.components import OnCluster
+from support.waiting import until
 
 BMC_ACCESS = Identity("bmc-access", ("system:authenticated",))
 READER = Identity("reader", ("system:authenticated",))
@@ -364,10 +365,9 @@ async def test_transitions_are_told_by_events(engine: MakeEngine) -> None:
         await install(made)
         wanted = {"Preparing", "AgentNotSeen", "ActionsRunning", "Complete", "JobCompleted"}
 
-        async def reasons() -> set[str]:
-            listing = await made.client.list(EVENT, "default")
-            return {event.reason for event in listing.items}
+        async def are_recorded() -> bool:
+            reasons = {event.reason for event in (await made.client.list(EVENT, "default")).items}
+            assert wanted <= reasons
+            return True
 
-        async with asyncio.timeout(30):
-            while not wanted <= await reasons():
-                await asyncio.sleep(0.02)
+        await until(are_recorded)

@@ -32,6 +32,7 @@ from support.network import firmware
 from support.network.machine import NetMachine, action, template, workflow
 from support.network.namespaces import entered, within
 from support.site.up import BOOT, CORE, WORKFLOWS, Seen, is_alive, seen
+from support.waiting import until
 
 T = TypeVar("T")
 
@@ -219,8 +220,8 @@ class Installation:
         await watching.until(lambda: watching.state(name) == "PENDING", within_s=30, what="it waits for its agent")
 
     async def go_on(self, client: Client, seconds: float, look: Callable[[], None]) -> None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
             found = await self._timed(lambda: client.get_action(workflow_pb2.ActionRequest(agent_id=self._machine.mac)))
             if found is not None:
                 for state in ("RUNNING", "SUCCESS"):
@@ -291,10 +292,7 @@ async def test_everybody_else_is_answered_during_a_flood(lab: FaultLab, kind: st
     assert [str(one) for one in answers if one.p99_s > SOON_S] == [], said
     assert installation.done > 5, said
     assert memory.grown() <= MEMORY, said
-    until = time.monotonic() + SETTLED_S
-    while memory.left() > STAYS and time.monotonic() < until:
-        await asyncio.sleep(0.1)
-    assert memory.left() <= STAYS
+    await until(lambda: memory.left() <= STAYS, within_s=SETTLED_S, seen=memory.left)
     assert all(is_alive(pid) for pid in ours), "a process died"
 
 

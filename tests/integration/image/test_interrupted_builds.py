@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from support.waiting import eventually
 
 pytestmark = pytest.mark.root
 
@@ -52,7 +53,7 @@ def build(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            until((tmp_path / "ready").exists)
+            eventually((tmp_path / "ready").exists)
             yield process
         finally:
             process.kill()
@@ -60,13 +61,6 @@ def build(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
                 subprocess.run(["umount", "--lazy", folder], check=False)
             for pid in programs(tmp_path):
                 os.kill(pid, signal.SIGKILL)
-
-
-def until(check: Callable[[], bool], timeout_s: float = 20) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not check():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.02)
 
 
 def mounts(folder: Path) -> list[str]:
@@ -107,6 +101,6 @@ def test_an_interrupted_build_removes_what_it_made_and_nothing_of_the_host(
 def test_a_build_that_is_killed_leaves_no_mount_and_no_process(build: subprocess.Popen[str], tmp_path: Path) -> None:
     build.kill()
     build.wait(timeout=20)
-    until(lambda: programs(tmp_path) == [])
+    eventually(lambda: programs(tmp_path) == [])
     assert mounts(tmp_path) == []
     assert (tmp_path / "host" / "variable").read_text() == "the host's own"

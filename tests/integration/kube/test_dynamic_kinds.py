@@ -20,10 +20,11 @@ from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.manager import Manager
-from ironbell.kube.testing import running, until
+from ironbell.kube.testing import running
 from ironbell.kube.transport.connection import from_kubeconfig, over_socket
 from ironbell.kube.transport.http import HttpApi
 from support.capi.followers import GROUP, FollowerReconciler, definition_body, follower_body
+from support.waiting import until
 
 SERVERS = {version: dynamic_kind(GROUP, version, "Server", "servers") for version in ("v1beta1", "v1beta2")}
 SERVER = SERVERS["v1beta1"]

@@ -27,7 +27,7 @@ from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.events import EVENTS
 from ironbell.kube.manager.leader import LeaderElection, LeaseSettings
 from ironbell.kube.manager.manager import Manager
-from ironbell.kube.testing import running, until
+from ironbell.kube.testing import running
 from ironbell.kube.testing.example import (
     RACK,
     SLOT,
@@ -38,6 +38,7 @@ from ironbell.kube.testing.example import (
 from ironbell.kube.testing.example_world import Plugs
 from ironbell.kube.transport.connection import from_kubeconfig, over_socket
 from ironbell.kube.transport.http import HttpApi
+from support.waiting import until
 
 DEFINITIONS = [crd_document(kind) for kind in (RACK, SLOT)]
 
@@ -127,9 +128,11 @@ async def test_events_are_written_where_kubectl_finds_them(api: Api) -> None:
     async with running(api, *plugs.controllers()) as manager:
         await add_rack(api, "r", 1)
         await until(is_ready(manager, "r", 1))
-        async with asyncio.timeout(10):
-            while b'"PoweredOn"' not in b"".join((await api.list(EVENTS, "default")).items):
-                await asyncio.sleep(0.01)
+
+        async def is_recorded() -> bool:
+            return b'"PoweredOn"' in b"".join((await api.list(EVENTS, "default")).items)
+
+        await until(is_recorded)
 
 
 async def test_preconditions_and_errors_are_the_same_over_every_transport(api: Api) -> None:

@@ -17,6 +17,7 @@ import pytest
 from ironbell.codec import goyaml
 from support.api.cluster import Cluster
 from support.api.widgets import WIDGETS, widget
+from support.waiting import until
 
 WIDGET_PATH = "/apis/test.ironbell.dev/v1/namespaces/default/widgets"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -299,9 +300,11 @@ async def test_a_watch_that_is_refused_says_so(http: Http) -> None:
 async def test_clients_that_leave_are_forgotten(http: Http) -> None:
     response = await http.session.get(f"http://api{CONFIG_MAPS}?watch=1")
     response.close()
-    async with asyncio.timeout(10):
-        while b"apiserver_longrunning_requests 0.0" not in (await http.get("/metrics")).raw:
-            await asyncio.sleep(0.01)
+
+    async def is_forgotten() -> bool:
+        return b"apiserver_longrunning_requests 0.0" in (await http.get("/metrics")).raw
+
+    await until(is_forgotten)
 
 
 async def test_deletes_carry_preconditions(http: Http) -> None:

@@ -5,10 +5,9 @@ Each attack asserts on what the BMCs were sent, so that it says what happened an
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from support.network.redfish import Service, redfish_service
 from support.programs.kubectl import Kubectl
 from support.site.components import ironbell
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import until
 
-PATIENCE_S = 30
 MACHINES = "machines.bmc.tinkerbell.org"
 RECORDED, CONFIRMED = "ironbell.dev/bmc-address", "ironbell.dev/bmc-address-confirmed"
 OWNER = """
@@ -119,12 +118,6 @@ async def site(cluster: EmbeddedCluster, kubectl_binary: Path, tmp_path: Path) -
             await admin.ok("delete", "namespace", namespace, "--wait=false")
 
 
-async def until(happened: Callable[[], bool], what: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not happened():
-            await asyncio.sleep(0.05)
-
-
 async def shown(kubectl: Kubectl, namespace: str, name: str, path: str) -> str:
     return await kubectl.ok("get", MACHINES, name, "-n", namespace, "-o", f"jsonpath={path}")
 
@@ -132,10 +125,13 @@ async def shown(kubectl: Kubectl, namespace: str, name: str, path: str) -> str:
 async def condition(site: Site, name: str, wanted: str) -> str:
     """What a Machine's condition says, once it says that or the trap has a password."""
     path = '{.status.conditions[?(@.type=="Contactable")].message}'
-    async with asyncio.timeout(PATIENCE_S):
-        while wanted not in (found := await shown(site.admin, site.own, name, path)) and not site.trap.passwords:
-            await asyncio.sleep(0.2)
-    return found
+
+    async def message() -> str:
+        found = await shown(site.admin, site.own, name, path)
+        assert wanted in found or site.trap.passwords, found
+        return found
+
+    return await until(message)
 
 
 async def lands(outcome: int, bmc: Service) -> None:
@@ -206,9 +202,11 @@ async def test_a_changed_address_gets_no_password_until_it_is_confirmed(site: Si
 
 
 async def until_recorded(site: Site, name: str, address: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while await shown(site.admin, site.own, name, "{.metadata.annotations.ironbell\\.dev/bmc-address}") != address:
-            await asyncio.sleep(0.2)
+    async def is_recorded() -> bool:
+        path = "{.metadata.annotations.ironbell\\.dev/bmc-address}"
+        return await shown(site.admin, site.own, name, path) == address
+
+    await until(is_recorded)
 
 
 async def test_ones_own_namespace_needs_no_right(site: Site) -> None:

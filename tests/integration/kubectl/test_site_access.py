@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import eventually
 
 CONNECTIONS = 200
 QUIET_REQUESTS = 40

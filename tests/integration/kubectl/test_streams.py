@@ -23,6 +23,7 @@ from ironbell.codec import goyaml
 from support.api.cluster import Cluster
 from support.api.widgets import WIDGETS, widget
 from support.programs.kubectl import Kubectl
+from support.waiting import until
 
 LOG = "/apis/test.ironbell.dev/v1/namespaces/default/widgets/one/log"
 
@@ -57,14 +58,6 @@ async def logs(cluster: Cluster, kubectl: Kubectl) -> Logs:
     await kubectl.ok("apply", "-f", "-", stdin=WIDGETS)
     await kubectl.ok("apply", "-f", "-", stdin=widget())
     return made
-
-
-async def until(condition: object, seconds: float = 10) -> None:
-    """Wait for a condition."""
-    assert callable(condition)
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def test_connect_passes_what_the_handler_gives(logs: Logs, kubectl: Kubectl) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect
 from support.api.webhookserver import WebhookServer, deny, webhook_server
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import eventually
 
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 

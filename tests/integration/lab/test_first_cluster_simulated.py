@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from support.api.kubeapi import eventually
 from support.fleet.servedimages import served_image
 from support.ports import free_ports
 from support.site.embeddedcluster import EmbeddedCluster
 from support.site.readme import ROOT, blocks
+from support.waiting import eventually
 
 PAGE = ROOT / "docs" / "guide" / "first-cluster.md"
 RELEASE, OLDER = "v1.36.3", "v1.35.4"
@@ -82,7 +82,7 @@ class Page:
             return all(word in line for word in words)
 
         try:
-            eventually(said, timeout=WITHIN_S)
+            eventually(said, within_s=WITHIN_S)
         finally:
             print(f"{target}: {line}")
         return line

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import eventually
 from support.fleet.clusters import VERSION, cluster
 from support.ports import free_ports
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
+from support.waiting import eventually
 
 SERVERS = 4
 WITHIN_S = 90.0
@@ -92,14 +92,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     try:
         site.start()
         found = Fleet(site, kubectl)
-        assert eventually(lambda: len(found.items("hardware")) == SERVERS, timeout=WITHIN_S)
+        assert eventually(lambda: len(found.items("hardware")) == SERVERS, within_s=WITHIN_S)
         yield found
     finally:
         site.stop()
 
 
 def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> None:
-    assert eventually(lambda: all(_inventory(one) for one in fleet.items("hardware")), timeout=WITHIN_S)
+    assert eventually(lambda: all(_inventory(one) for one in fleet.items("hardware")), within_s=WITHIN_S)
     assert {one["status"]["attributes"]["outOfBand"]["product"]["vendor"] for one in fleet.items("hardware")} == {
         "Dell Inc.",
         "HPE",
@@ -107,8 +107,8 @@ def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> N
         "Lenovo",
     }
     manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster("one", ENDPOINT, workers=1)})
-    assert eventually(lambda: fleet.run("apply", "-f", "-", text=manifest), timeout=WITHIN_S)
-    assert eventually(lambda: fleet.running(2), timeout=WITHIN_S), fleet.site.folder
+    assert eventually(lambda: fleet.run("apply", "-f", "-", text=manifest), within_s=WITHIN_S)
+    assert eventually(lambda: fleet.running(2), within_s=WITHIN_S), fleet.site.folder
 
     kubeconfig = tmp_path / "one.kubeconfig"
     secret = fleet.run("get", "secret", "one-kubeconfig", "-o", "jsonpath={.data.value}")
@@ -126,26 +126,26 @@ def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> N
         assert fleet.shown() == {name: OF_USED if name in taken else OF_FREE for name in racks}
         return True
 
-    assert eventually(all_are_shown, timeout=WITHIN_S)
+    assert eventually(all_are_shown, within_s=WITHIN_S)
     assert len({racks[name] for name in nodes}) == 2
 
     fleet.run("scale", "machinedeployment", "one", "--replicas", "3")
     for process in ("boot", "workflow", "core", "simulation"):
         _dies(fleet, process)
-    assert eventually(lambda: fleet.running(4), timeout=WITHIN_S)
+    assert eventually(lambda: fleet.running(4), within_s=WITHIN_S)
     fleet.run("scale", "machinedeployment", "one", "--replicas", "1")
-    assert eventually(lambda: fleet.running(2) and len(fleet.wiped()) == 2, timeout=WITHIN_S)
+    assert eventually(lambda: fleet.running(2) and len(fleet.wiped()) == 2, within_s=WITHIN_S)
 
     _dies(fleet, "simulation")
     # the cluster's API was in the process that died: it comes back with the server that it was on
     assert eventually(
         lambda: {one["metadata"]["name"] for one in fleet.items("nodes", kubeconfig)} == taken_now(fleet),
-        timeout=WITHIN_S,
+        within_s=WITHIN_S,
     )
     assert fleet.running(2)
 
     fleet.run("delete", "cluster", "one", "--wait=false")
-    assert eventually(lambda: len(fleet.wiped()) == SERVERS and not fleet.items("clusters"), timeout=WITHIN_S)
+    assert eventually(lambda: len(fleet.wiped()) == SERVERS and not fleet.items("clusters"), within_s=WITHIN_S)
     certificates = fleet.wiped()
     for one in fleet.items("hardware"):
         devices = [disk["device"] for disk in one["spec"]["disks"]]
@@ -168,24 +168,24 @@ def test_a_held_server_is_not_deleted_before_the_hold_is_removed(fleet: Fleet) -
     _dies(fleet, "core")
     waits_for = "jsonpath={.metadata.annotations.ironbell\\.dev/deletion-waits-for}"
     why = "its hold to be removed (fan): remove annotation ironbell.dev/hold"
-    assert eventually(lambda: fleet.run("get", "hardware", name, "-o", waits_for) == why, timeout=WITHIN_S)
+    assert eventually(lambda: fleet.run("get", "hardware", name, "-o", waits_for) == why, within_s=WITHIN_S)
     assert fleet.shown()[name] == ("Held", "off")
-    assert eventually(lambda: fleet.run("annotate", "hardware", name, "ironbell.dev/hold-"), timeout=WITHIN_S)
-    assert eventually(lambda: not fleet.run("get", "hardware", name), timeout=WITHIN_S)
+    assert eventually(lambda: fleet.run("annotate", "hardware", name, "ironbell.dev/hold-"), within_s=WITHIN_S)
+    assert eventually(lambda: not fleet.run("get", "hardware", name), within_s=WITHIN_S)
 
 
 def test_an_endpoint_that_is_not_on_this_machine_is_said_to_be_none(fleet: Fleet) -> None:
     manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster("far", "192.0.2.77")})
-    assert eventually(lambda: fleet.run("apply", "-f", "-", text=manifest), timeout=WITHIN_S)
+    assert eventually(lambda: fleet.run("apply", "-f", "-", text=manifest), within_s=WITHIN_S)
 
     def told() -> bool:
         return any(
             "cannot be at 192.0.2.77" in (state.get("node") or {}).get("error", "") for state in fleet.states.values()
         )
 
-    assert eventually(told, timeout=WITHIN_S)
+    assert eventually(told, within_s=WITHIN_S)
     fleet.run("delete", "cluster", "far", "--wait=false")
-    assert eventually(lambda: not fleet.items("clusters"), timeout=WITHIN_S)
+    assert eventually(lambda: not fleet.items("clusters"), within_s=WITHIN_S)
 
 
 def test_a_wrong_file_of_faults_is_told_before_anything_starts(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from support.api.kubeapi import eventually
 from support.fleet.clusters import cluster
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
+from support.waiting import eventually
 
 WITHIN_S = 120.0
 GROUP = "infrastructure.cluster.x-k8s.io/v1beta1"
@@ -47,23 +47,23 @@ def test_an_unhealthy_machine_is_power_cycled_and_then_given_up(tmp_path: Path) 
 
     try:
         site.start()
-        assert eventually(lambda: items("hardware"), timeout=WITHIN_S)
-        assert eventually(lambda: apply(cluster("heal", "127.99.9.1")), timeout=WITHIN_S)
-        assert eventually(lambda: phase() == "Running", timeout=WITHIN_S)
+        assert eventually(lambda: items("hardware"), within_s=WITHIN_S)
+        assert eventually(lambda: apply(cluster("heal", "127.99.9.1")), within_s=WITHIN_S)
+        assert eventually(lambda: phase() == "Running", within_s=WITHIN_S)
         assert apply(_health_check())
         assert run("annotate", "machines.cluster.x-k8s.io", "--all", "cluster.x-k8s.io/remediate-machine=")
-        assert eventually(lambda: remedy().get("phase") == "WaitingForRecovery", timeout=WITHIN_S), remedy()
+        assert eventually(lambda: remedy().get("phase") == "WaitingForRecovery", within_s=WITHIN_S), remedy()
         assert remedy()["powerCycles"] == 1
         (infrastructure,) = items("tinkerbellclusters")
         assert infrastructure["metadata"]["annotations"]["ironbell.dev/power-cycle-turn"]
-        assert eventually(lambda: "power-cycle" not in run("get", "jobs.bmc.tinkerbell.org", "-A"), timeout=WITHIN_S)
-        assert eventually(lambda: remedy().get("phase") == "Replacing", timeout=WITHIN_S), remedy()
+        assert eventually(lambda: "power-cycle" not in run("get", "jobs.bmc.tinkerbell.org", "-A"), within_s=WITHIN_S)
+        assert eventually(lambda: remedy().get("phase") == "Replacing", within_s=WITHIN_S), remedy()
 
         def given_up() -> bool:
             conditions = items("machines.cluster.x-k8s.io")[0]["status"]["conditions"]
             return any(one["type"] == "OwnerRemediated" and one["status"] == "False" for one in conditions)
 
-        assert eventually(given_up, timeout=WITHIN_S)
+        assert eventually(given_up, within_s=WITHIN_S)
         table = run("get", "tinkerbellremediations")
         assert "Replacing" in table
     finally:

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from ironbell.contract.servers.restored import RESTORED
-from support.api.kubeapi import eventually
 from support.fleet.clusters import cluster
 from support.ports import free_ports
 from support.programs.kubectl import NoKubectl, find_kubectl
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
+from support.waiting import eventually
 
 SERVERS, WORKERS, SURGE, ROUNDS = 9, 3, 4, 5
 WITHIN_S = 240.0
@@ -52,7 +52,7 @@ class Site:
             taken = [one for one in self.items("hardware") if "ironbell.dev/claimed-by" in _annotations(one)]
             return phases == ["Running"] * (workers + 1) and len(taken) == workers + 1
 
-        return eventually(look, timeout=WITHIN_S)
+        return eventually(look, within_s=WITHIN_S)
 
     def servers(self) -> dict[str, Any]:
         """What the servers really are: power, disks, nodes, how often they were booted and wiped."""
@@ -80,9 +80,9 @@ def test_nothing_is_wiped_or_installed_anew(tmp_path: Path) -> None:
     file, data = tmp_path / "b.tar", tmp_path / "site" / "data"
     try:
         site.up.start()
-        assert eventually(lambda: len(site.items("hardware")) == SERVERS, timeout=WITHIN_S)
+        assert eventually(lambda: len(site.items("hardware")) == SERVERS, within_s=WITHIN_S)
         manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster("one", ENDPOINT, workers=WORKERS)})
-        assert eventually(lambda: site.run("apply", "-f", "-", text=manifest), timeout=WITHIN_S)
+        assert eventually(lambda: site.run("apply", "-f", "-", text=manifest), within_s=WITHIN_S)
         assert site.scaled(WORKERS)
         time.sleep(2)  # a Node of the second in which the backup is made is not older than it
         site.command("backup", file, "--data-dir", data)

@@ -6,11 +6,10 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 
 from ironbell.lab.files import LabState, MachineState, read_state
 from support.skips import needs_program, needs_root
+from support.waiting import eventually
 
 pytestmark = [
     pytest.mark.root,
@@ -37,15 +37,6 @@ machines:
 WAIT_S = 120.0
 SYSTEM = "/redfish/v1/Systems/1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
-
-
-def _until(holds: Callable[[], Any], *, what: str) -> Any:
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
-        if found := holds():
-            return found
-        time.sleep(0.05)
-    pytest.fail(f"{what}: not within {WAIT_S:g} s")
 
 
 class RunningLab:
@@ -158,7 +149,9 @@ def test_an_empty_disk_falls_through_to_the_network_and_the_console_shows_it(tmp
         namespace = Path(lab.reports("ready")["network_namespace"]).name
         lab.ask(RESET, {"ResetType": "On"})
         console = Path(lab.machine.console)
-        _until(lambda: b"Configuring (net0" in console.read_bytes(), what="iPXE asking for an address")
+        eventually(
+            lambda: b"Configuring (net0" in console.read_bytes(), what="iPXE asking for an address", within_s=WAIT_S
+        )
         routes = subprocess.run(["ip", "-n", namespace, "route"], capture_output=True, text=True, check=True).stdout
         assert "192.0.2.0/26 dev br0" in routes
         assert "default" not in routes
@@ -184,7 +177,7 @@ def test_a_killed_lab_leaves_no_machine_and_the_next_cleans_up(tmp_path: Path) -
         assert lab.qemus()
         lab.process.send_signal(signal.SIGKILL)
         lab.process.wait(timeout=WAIT_S)
-        _until(lambda: not lab.qemus(), what="end of the machine")
+        eventually(lambda: not lab.qemus(), what="end of the machine", within_s=WAIT_S)
     with running(tmp_path) as lab:
         again = lab.reports("ready")
         assert again["network_namespace"] == ready["network_namespace"]

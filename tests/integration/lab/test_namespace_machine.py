@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -20,11 +19,11 @@ from ironbell.lab.namespace import cgroups
 from ironbell.lab.namespace.machine import NamespaceMachine
 from ironbell.lab.network import LabNetwork
 from support.skips import needs_root
+from support.waiting import until
 
 pytestmark = [pytest.mark.root, needs_root]
 
 NAME = "one"
-WAIT_S = 20
 
 
 @dataclass
@@ -49,12 +48,7 @@ class Bench:
         return found + [line for line in loops.splitlines() if str(self.machine.folder.root) in line]
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
-        try:
-            async with asyncio.timeout(WAIT_S):
-                while not holds():
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            pytest.fail(f"{what}: not within {WAIT_S} s; left: {self.left}; console: {self.console}")
+        await until(holds, what, seen=lambda: f"left: {self.left}; console: {self.console}")
 
 
 @asynccontextmanager

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from support.api.kubeapi import eventually
 from support.programs.catalog import CLUSTERCTL, build_program
 from support.programs.gobuild import CannotBuild
 from support.site.embeddedcluster import EmbeddedCluster
@@ -28,6 +27,7 @@ from support.site.pivotsites import (
     pivot,
 )
 from support.skips import missing_program
+from support.waiting import eventually
 
 COPYING, REMOVING = 8, 30
 """Steps that are told before these are in the middle, for a cluster of two machines."""
@@ -175,7 +175,7 @@ def test_a_cluster_of_a_class_goes_with_it(sites: tuple[Management, Management],
             del worker["metadata"]
         patch = {"spec": {"topology": {"workers": {"machineDeployments": [worker]}}}}
         assert there.api.patch(path, patch).status == 200
-        eventually(lambda wanted=bool(metadata): has_label(there, "gone") is wanted, timeout=UP_S)
+        eventually(lambda wanted=bool(metadata): has_label(there, "gone") is wanted, within_s=UP_S)
     there.runs(3, "two")
     assert nodes.items() < there.nodes(tmp_path, "two").items()
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from support.api.kubeapi import eventually
 from support.ports import free_ports
 from support.site.embeddedcluster import EmbeddedCluster
 from support.site.upgradechurn import Churn
 from support.site.upgraderecord import CLUSTERS, HARDWARE, MACHINES, WORKFLOWS, Recorder
 from support.skips import missing_program
+from support.waiting import eventually
 
 pytestmark = pytest.mark.soak
 
@@ -52,7 +52,7 @@ class Site:
         self.up.start()
         self.recorder = Recorder(self.up.kubeconfig)
         self.recorder.begin()
-        assert eventually(lambda: self._knows_all(servers), timeout=WITHIN_S + servers)
+        assert eventually(lambda: self._knows_all(servers), within_s=WITHIN_S + servers)
 
     def _knows_all(self, servers: int) -> bool:
         found = [item for item in self.recorder.all(HARDWARE) if item.get("status", {}).get("attributes")]
@@ -80,7 +80,7 @@ class Site:
             assert self.recorder.lost_and_unknown() == []
             return True
 
-        assert eventually(complete, timeout=WITHIN_S)
+        assert eventually(complete, within_s=WITHIN_S)
 
     def close(self) -> None:
         self.recorder.end()
@@ -104,8 +104,8 @@ def fleet(tmp_path: Path, previous: Path) -> Iterator[Site]:
 def test_a_cluster_of_the_previous_version_continues(quiet: Site) -> None:
     churn = Churn(quiet.recorder, servers=5, seed=SEED)
     churn.request_cluster("one", "127.99.9.1", workers=2)
-    assert eventually(lambda: quiet.is_running(3), timeout=WITHIN_S)
-    assert eventually(lambda: churn.unmet(quiet.servers) == [], timeout=WITHIN_S)
+    assert eventually(lambda: quiet.is_running(3), within_s=WITHIN_S)
+    assert eventually(lambda: churn.unmet(quiet.servers) == [], within_s=WITHIN_S)
     servers, owners = quiet.servers(), quiet.recorder.owners
     before = {item["metadata"]["uid"]: item["spec"] for item in quiet.recorder.all(MACHINES)}
     workflows = {item["metadata"]["uid"] for item in quiet.recorder.all(WORKFLOWS)}
@@ -114,7 +114,7 @@ def test_a_cluster_of_the_previous_version_continues(quiet: Site) -> None:
     quiet.upgrade()
     # the new version has seen all servers when it has brought the cluster to a new size
     churn.request_workers("one", 3)
-    assert eventually(lambda: quiet.is_running(4) and churn.unmet(quiet.servers) == [], timeout=WITHIN_S)
+    assert eventually(lambda: quiet.is_running(4) and churn.unmet(quiet.servers) == [], within_s=WITHIN_S)
     after = {item["metadata"]["uid"]: item["spec"] for item in quiet.recorder.all(MACHINES)}
     assert {uid: after.get(uid) for uid in before} == before
     assert {name: quiet.recorder.owners.get(name) for name in owners} == owners
@@ -125,7 +125,7 @@ def test_a_cluster_of_the_previous_version_continues(quiet: Site) -> None:
     quiet.recorder.check_claims()
 
     churn.request_deletion("one")
-    assert eventually(lambda: churn.unmet(quiet.servers) == [], timeout=WITHIN_S)
+    assert eventually(lambda: churn.unmet(quiet.servers) == [], within_s=WITHIN_S)
     quiet.check_complete()
 
 
@@ -134,22 +134,22 @@ def test_a_fleet_under_churn_continues(fleet: Site) -> None:
     churn = Churn(recorder, servers=SERVERS, seed=SEED)
     churn.fill()
     # clusters that are complete, servers that are being installed, and servers that are being wiped
-    assert eventually(lambda: _running(recorder) >= SERVERS // 8, timeout=CONVERGED_S)
+    assert eventually(lambda: _running(recorder) >= SERVERS // 8, within_s=CONVERGED_S)
     churn.begin()
-    assert eventually(lambda: _is_in_the_middle(recorder, churn), timeout=CONVERGED_S)
+    assert eventually(lambda: _is_in_the_middle(recorder, churn), within_s=CONVERGED_S)
     states, owners, uids = fleet.servers(), recorder.owners, recorder.uids(CLUSTERS)
     recorder.interrupt()
     fleet.up.kill_all()
     fleet.upgrade()
     made = churn.counts.total()
-    assert eventually(lambda: churn.counts.total() > made + SERVERS // 6, timeout=CONVERGED_S)
+    assert eventually(lambda: churn.counts.total() > made + SERVERS // 6, within_s=CONVERGED_S)
     churn.end()
 
     def converged() -> bool:
         assert churn.unmet(fleet.servers)[:12] == []
         return True
 
-    assert eventually(converged, timeout=CONVERGED_S)
+    assert eventually(converged, within_s=CONVERGED_S)
     recorder.check_claims()
     fleet.check_complete()
     assert {

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.api.kubeapi import eventually
 from support.site.embeddedcluster import EmbeddedCluster
 from support.site.pivotsites import COMMAND_S, CORE, INFRASTRUCTURE, NAMESPACE, UP_S, Management
+from support.waiting import eventually
 
 LABEL = "node.cluster.x-k8s.io/restored"
 
@@ -65,7 +65,7 @@ def test_nothing_that_runs_is_installed_anew(site: EmbeddedCluster, tmp_path: Pa
     labels = {"spec": {"template": {"metadata": {"labels": {LABEL: "yes"}}}}}
     assert management.api.patch(deployment, labels).status == 200
     eventually(
-        lambda: any(LABEL in one["metadata"]["labels"] for one in management.items(CORE, "machines")), timeout=UP_S
+        lambda: any(LABEL in one["metadata"]["labels"] for one in management.items(CORE, "machines")), within_s=UP_S
     )
     assert management.nodes(tmp_path) == nodes
     assert uids(management, CORE, "machines") == machines

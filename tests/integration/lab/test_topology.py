@@ -3,7 +3,6 @@ in-memory Cluster, a variable, workers, a version and a class that change, and t
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from support.capi.topologies import documents
 from support.programs.kubectl import Kubectl
 from support.programs.upstream import manifest
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import until
 
 WITHIN_S = 120.0
 OLD, NEW = "v1.34.2", "v1.35.1"
@@ -85,19 +85,14 @@ class Site:
 
     async def until(self, check: Callable[[], Any]) -> None:
         """Until a coroutine's assertions hold."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + WITHIN_S
-        while True:
+
+        async def look() -> bool:
             if self.on_every_look is not None:
                 await self.on_every_look()
-            try:
-                await check()
-            except AssertionError:
-                if loop.time() > deadline:
-                    raise
-            else:
-                return
-            await asyncio.sleep(0.5)
+            await check()
+            return True
+
+        await until(look, within_s=WITHIN_S, every_s=0.5)
 
     async def settled(self, *, workers: int, version: str = OLD, without: frozenset[str] = frozenset()) -> set[str]:
         """Until the cluster runs as its topology says, on other Machines than those of before; the Machines."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +23,10 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.cli.main import cli
 from ironbell.cli.session import connected
 from ironbell.operations.discovered import Discovered
-from support.api.kubeapi import eventually
 from support.fleet.clusters import cluster
 from support.ports import free_ports
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import eventually, until
 
 SERVERS = 10
 PORT = 16443
@@ -125,7 +124,7 @@ def test_the_first_line_names_the_cause_and_the_remedy(site: EmbeddedCluster) ->
         return all(fault.cause in table[name] and fault.remedy in table[name] for name, fault in FAULTS.items())
 
     try:
-        eventually(all_named, timeout=WITHIN_S)
+        eventually(all_named, within_s=WITHIN_S)
     finally:
         print("\n".join(f"{name}: {line}" for name, line in table.items()))
 
@@ -140,7 +139,7 @@ def test_the_conditions_of_the_topmost_object_name_the_cause_once(site: Embedded
         return all(text.count(FAULTS[name].cause) == 1 for name, text in table.items())
 
     try:
-        eventually(all_named, timeout=WITHIN_S)
+        eventually(all_named, within_s=WITHIN_S)
     finally:
         print("\n".join(f"{name}: {text}" for name, text in table.items()))
 
@@ -159,10 +158,10 @@ async def _plant(kubeconfig: Path) -> None:
         async def change(kind: Any, name: str, body: dict[str, Any]) -> None:
             await api.patch(kind.collection, "default", name, json.dumps(body).encode(), patch_type=PatchType.MERGE)
 
-        deadline = time.monotonic() + WITHIN_S
-        while len((await api.list(HARDWARE.collection, "default")).items) < SERVERS:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.2)
+        async def are_recorded() -> bool:
+            return len((await api.list(HARDWARE.collection, "default")).items) >= SERVERS
+
+        await until(are_recorded, within_s=WITHIN_S)
         for name in ("sim-0001", "sim-0003", "sim-0004", "sim-0005", "sim-0006"):
             await change(HARDWARE, name, {"metadata": {"annotations": {"ironbell.dev/hold": "kept for the test"}}})
         await apply(*_cluster("off", "127.99.73.1"))
@@ -176,27 +175,26 @@ async def _plant(kubeconfig: Path) -> None:
         await apply(*_install("silent", "sim-0006", annotations={"ironbell.dev/agent-timeout": "1"}, boot={}))
         twin = json.loads(await api.get(HARDWARE.collection, "default", "sim-0002"))
         await apply({**_named(HARDWARE, "twin"), "spec": {"interfaces": twin["spec"]["interfaces"]}})
-        await _switch_off(api, "off", deadline, apply)
+        await _switch_off(api, "off", apply)
         # not before its cluster has a server: it would claim one of these
         for name in ("sim-0004", "sim-0005"):
             await change(HARDWARE, name, {"metadata": {"annotations": {"ironbell.dev/hold": None}}})
         await apply(*_install("checksum", "sim-0004"), *_install("full", "sim-0005"))
 
 
-async def _switch_off(api: Any, name: str, deadline: float, apply: Any) -> None:
+async def _switch_off(api: Any, name: str, apply: Any) -> None:
     """Switch off the server of a cluster's control plane once it runs."""
-    while True:
+
+    async def server() -> str:
         for body in (await api.list(HARDWARE.collection, "default")).items:
-            server = json.loads(body)
-            owner = server["metadata"].get("labels", {}).get("v1alpha1.tinkerbell.org/ownerName", "")
+            metadata = json.loads(body)["metadata"]
+            owner = metadata.get("labels", {}).get("v1alpha1.tinkerbell.org/ownerName", "")
             if owner.startswith(f"{name}-") and await _is_reached(api, name):
-                server_name = server["metadata"]["name"]
-                reference = {"name": server_name, "namespace": "default"}
-                spec = {"machineRef": reference, "tasks": [{"powerAction": "off"}]}
-                await apply({**_named(JOB, "off"), "spec": spec})
-                return
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.5)
+                return metadata["name"]
+        return ""
+
+    reference = {"name": await until(server, within_s=WITHIN_S, every_s=0.5), "namespace": "default"}
+    await apply({**_named(JOB, "off"), "spec": {"machineRef": reference, "tasks": [{"powerAction": "off"}]}})
 
 
 def _cluster(name: str, address: str) -> list[dict[str, Any]]:

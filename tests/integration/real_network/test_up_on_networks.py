@@ -19,8 +19,9 @@ from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.services.dhcp.sockets import open_dhcp_socket
 from support.network import firmware
 from support.network.namespaces import Lan, lan, within
-from support.site.up import UP, Site, poll, seen, site
+from support.site.up import UP, Site, seen, site
 from support.skips import require_program
+from support.waiting import eventually, until
 
 pytestmark = pytest.mark.root
 
@@ -50,7 +51,7 @@ def dnsmasq(network: Lan, folder: Path) -> Iterator[str]:
     ]  # fmt: skip
     process = subprocess.Popen(command)
     try:
-        poll(lambda: log.exists() and "DHCP, IP range" in log.read_text(), within_s=10, what="dnsmasq")
+        eventually(lambda: log.exists() and "DHCP, IP range" in log.read_text(), within_s=10, what="dnsmasq")
         yield str(log)
     finally:
         process.terminate()
@@ -77,14 +78,7 @@ async def known(running: Site, *documents: dict[str, Any]) -> None:
 
 async def served(running: Site, path: str) -> bytes:
     """What is answered once the servers, too, have heard of the machine."""
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                return await asyncio.to_thread(running.get, path)
-            except urllib.error.HTTPError as error:
-                if error.code != 404:
-                    raise
-            await asyncio.sleep(0.05)
+    return await until(lambda: asyncio.to_thread(running.get, path), ignored=(urllib.error.HTTPError,))
 
 
 def ask(network: Lan, packet: Packet, host: str = "machine", *, wait_s: float = 5.0) -> Packet | None:

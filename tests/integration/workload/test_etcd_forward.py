@@ -33,6 +33,7 @@ from support.ports import free_port
 from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
+from support.waiting import until
 
 CLUSTER = ClusterKey("default", "c", "uid-of-c")
 NAMES = ("n1", "n2", "n3")
@@ -169,26 +170,27 @@ async def access(link: HttpLink, pair: pki.KeyPair) -> ForwardedEtcd:
 
 async def when_led(etcd: ForwardedEtcd) -> int:
     """The leader's id, once there is one."""
-    async with asyncio.timeout(30):
-        while True:
-            with contextlib.suppress(EtcdUnreachableError):
-                async with etcd.connect(CLUSTER, "n1") as connection:
-                    leader = (await connection.status()).leader_id
-                    if leader:
-                        return leader
-            await asyncio.sleep(0.05)
+
+    async def leader() -> int:
+        async with etcd.connect(CLUSTER, "n1") as connection:
+            return (await connection.status()).leader_id
+
+    return await until(leader, ignored=(EtcdUnreachableError,))
 
 
 async def removed(connection: EtcdClient, member: int) -> None:
     """A member taken out, once etcd trusts its members: that takes it some seconds from when they meet."""
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                return await connection.remove_member(member)
-            except EtcdError as error:
-                if "unhealthy cluster" not in error.message:
-                    raise
-            await asyncio.sleep(0.2)
+
+    async def is_removed() -> bool:
+        try:
+            await connection.remove_member(member)
+        except EtcdError as error:
+            if "unhealthy cluster" not in error.message:
+                raise
+            return False
+        return True
+
+    await until(is_removed, every_s=0.2)
 
 
 async def test_members_are_listed_led_and_removed(

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from support.api.kubeapi import Answer, KubeApi, eventually
+from support.api.kubeapi import Answer, KubeApi
+from support.waiting import eventually
 
 Bind = Callable[..., str]
 """Puts a policy of these validations or mutations into force, and gives its name; `bound` is for its binding."""

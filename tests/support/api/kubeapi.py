@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -204,19 +203,3 @@ def connect(name: str, kubeconfig: Path, *, connections: int = 8) -> KubeApi:
             known[field] = str(path)
     headers = (("Authorization", f"Bearer {user['token']}"),) if user.get("token") else ()
     return KubeApi(name, cluster["server"], urllib3.PoolManager(maxsize=connections, **known), kubeconfig, headers)
-
-
-def eventually(check: Callable[[], T], *, timeout: float = TIMEOUT_S) -> T:
-    """What `check` gives as soon as it gives something true; its last failure if it never does."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            found = check()
-        except AssertionError:
-            if time.monotonic() > deadline:
-                raise
-        else:
-            if found:
-                return found
-            assert time.monotonic() < deadline, f"not within {timeout} s"
-        time.sleep(0.05)

@@ -13,6 +13,8 @@ import sys
 from collections import Counter
 from urllib.parse import urlsplit
 
+from support.waiting import until
+
 
 async def ask(url: str, context: ssl.SSLContext, token: str, *, statuses: Counter[int]) -> None:
     """Ask again and again over one connection."""
@@ -36,8 +38,7 @@ async def main(url: str, authority: str, token: str, connections: int) -> None:
     context = ssl.create_default_context(cafile=authority)
     statuses: Counter[int] = Counter()
     tasks = [asyncio.create_task(ask(url, context, token, statuses=statuses)) for _ in range(connections)]
-    while statuses.total() < connections:
-        await asyncio.sleep(0.01)
+    await until(lambda: statuses.total() >= connections)
     print("started", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     for task in tasks:

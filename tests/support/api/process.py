@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from support.ports import free_port
+from support.waiting import until
 
 SCRIPT = Path(__file__).parents[2] / "chaos" / "api_process.py"
 PATIENCE_S = 60
@@ -55,9 +56,7 @@ class ApiProcess:
 
     async def _gone(self) -> None:
         pid, self.pid = self.pid, 0
-        async with asyncio.timeout(PATIENCE_S):
-            while Path(f"/proc/{pid}").exists():
-                await asyncio.sleep(0.001)
+        await until(lambda: not Path(f"/proc/{pid}").exists(), every_s=0.001)
 
     async def end(self) -> None:
         """Leave nothing behind."""

@@ -11,7 +11,6 @@ import json
 import os
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from support.ports import free_ports
 from support.programs.catalog import build_program
 from support.programs.gobuild import CannotBuild
 from support.skips import missing_program
+from support.waiting import eventually
 
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 20
@@ -183,17 +183,21 @@ class RealCluster:
         trust.check_hostname = False
         if name != "kube-apiserver":
             trust.verify_mode = ssl.CERT_NONE  # the manager signs its certificate itself
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
+
+        def answers() -> bool:
             for other, process in self._processes.items():
                 if process.poll() is not None:
-                    raise TimeoutError(f"{other} ended: {self._end_of_log(other)}")
-            try:
-                with urllib.request.urlopen(url, context=trust, timeout=5):
-                    return
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.1)
-        raise TimeoutError(f"{name} is not ready after {START_TIMEOUT_S} s: {self._end_of_log(name)}")
+                    pytest.fail(f"{other} ended: {self._end_of_log(other)}")
+            with urllib.request.urlopen(url, context=trust, timeout=5):
+                return True
+
+        eventually(
+            answers,
+            f"{name} is ready",
+            within_s=START_TIMEOUT_S,
+            ignored=(OSError,),
+            seen=lambda: self._end_of_log(name),
+        )
 
     def _end_of_log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-1500:]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +12,7 @@ from typing import Any
 
 from ironbell.codec.envsubst import substitute
 from support.programs.kubectl import Kubectl, find_kubectl
+from support.waiting import until
 
 WITHIN_S = 120.0
 OLD, NEW = "v1beta1", "v1beta2"
@@ -105,14 +104,12 @@ class Place:
     async def until(self, check: Callable[[], Any]) -> None:
         """Until a coroutine function's assertions hold, and what it looks for in objects is there: what was applied a
         moment ago has no status yet."""
-        deadline = time.monotonic() + self.within_s
-        while True:
-            try:
-                return await check()
-            except (AssertionError, LookupError) as error:
-                if time.monotonic() > deadline:
-                    raise AssertionError(f"{type(error).__name__}: {error}\n{await self.story()}") from error
-            await asyncio.sleep(0.5)
+
+        async def look() -> tuple[Any]:
+            return (await check(),)
+
+        [found] = await until(look, within_s=self.within_s, every_s=0.5, seen=self.story, ignored=(LookupError,))
+        return found
 
     async def story(self) -> str:
         """What explains why something has not come about."""

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.api.kubeapi import connect, eventually
+from support.api.kubeapi import connect
 from support.api.realcluster import RealCluster
 from support.capi.processes import KUBEADM, cluster_api, simulation
 from support.programs.gobuild import CannotBuild
 from support.site.components import installed
 from support.site.embeddedcluster import EmbeddedCluster
 from support.skips import missing_program
+from support.waiting import eventually
 
 _LAST = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/devmachinepooltemplates"
 

@@ -23,9 +23,10 @@ import yaml
 
 from ironbell.apiserver.access.pki import Authority
 from ironbell.base.clock import SystemClock
-from support.api.kubeapi import APPLY, KubeApi, eventually
+from support.api.kubeapi import APPLY, KubeApi
 from support.ports import free_ports
 from support.programs.catalog import CLUSTER_API, build_program, cluster_api_sources
+from support.waiting import eventually
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 20
@@ -178,13 +179,10 @@ def _process(command: list[str], api: KubeApi, account: Path, log: Path) -> Iter
 
 def _wait(manager: Manager) -> None:
     def is_ready() -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{manager.health}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
+        with urllib.request.urlopen(f"http://127.0.0.1:{manager.health}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
 
-    try:
-        eventually(is_ready, timeout=START_TIMEOUT_S)
-    except AssertionError as error:
-        raise AssertionError(f"{manager.name} is not ready: {manager.log.read_text()[-2000:]}") from error
+    def log() -> str:
+        return manager.log.read_text()[-2000:]
+
+    eventually(is_ready, f"{manager.name} is ready", within_s=START_TIMEOUT_S, ignored=(OSError,), seen=log)

@@ -14,11 +14,12 @@ from typing import Any
 
 import yaml
 
-from support.api.kubeapi import APPLY, KubeApi, connect, eventually
+from support.api.kubeapi import APPLY, KubeApi, connect
 from support.capi.managers import Manager, managers
 from support.capi.site import NAMESPACE
 from support.programs.catalog import build_program
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import eventually
 
 COMPONENTS = {
     "cluster-api": "capi-core",
@@ -88,7 +89,7 @@ class Site:
     def reached(self, check: Callable[[], object], within_s: float = WITHIN_S) -> None:
         """Until something holds; what explains a failure is told."""
         try:
-            eventually(check, timeout=within_s)
+            eventually(check, within_s=within_s)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.said()}") from error
 
@@ -209,7 +210,7 @@ def simulation(kubeconfig: Path, folder: Path) -> Iterator[Path]:
     try:
         process.stdin.write(json.dumps({"kubeconfig": str(kubeconfig)}).encode() + b"\n")
         process.stdin.flush()
-        eventually(lambda: b'{"event":"ready"}' in log.read_bytes() or process.poll() is not None, timeout=60)
+        eventually(lambda: b'{"event":"ready"}' in log.read_bytes() or process.poll() is not None, within_s=60)
         assert process.poll() is None, log.read_text()[-3000:]
         yield log
     finally:

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ironbell.app.systems import SYSTEMS, converted_in
-from support.api.kubeapi import eventually
 from support.ports import free_ports
 from support.site.components import OnCluster, Process, ironbell
+from support.waiting import eventually
 
 CONVERTED = converted_in(SYSTEMS)
 
@@ -95,7 +95,7 @@ def simulation(on_cluster: OnCluster, *also: Path, **servers: int | str) -> Iter
         configuration = {"kubeconfig": str(on_cluster.admin), "also": [*map(str, also)], **servers}
         process.stdin.write(json.dumps(configuration).encode() + b"\n")
         process.stdin.flush()
-        eventually(lambda: b'{"event":"ready"}' in log.read_bytes() or process.poll() is not None, timeout=60)
+        eventually(lambda: b'{"event":"ready"}' in log.read_bytes() or process.poll() is not None, within_s=60)
         assert process.poll() is None, log.read_text()[-3000:]
         yield log
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 import yaml
 
 from ironbell.demo import clustermanifests, clusterplan
@@ -25,6 +23,7 @@ from ironbell.image.debian import BuildError
 from ironbell.lab.files import read_state
 from support.programs.kubectl import Kubectl
 from support.skips import missing_program, require_program
+from support.waiting import until
 
 RELEASE = NODE_RELEASE
 RELEASE_BEFORE = "v1.35.4"
@@ -171,10 +170,7 @@ class KubeadmSite:
     async def until(self, holds: Callable[[], Awaitable[bool]], *, within_s: float, what: str) -> float:
         """Wait for a condition; gives how long it took. Fails with what the objects and consoles say."""
         started = time.monotonic()
-        while not await holds():
-            if time.monotonic() - started > within_s:
-                pytest.fail(f"{what}: not within {within_s:g} s\n{await self._state()}")
-            await asyncio.sleep(_POLL_S)
+        await until(holds, what, within_s=within_s, every_s=_POLL_S, seen=self._state)
         return time.monotonic() - started
 
     def hardware(self) -> list[dict[str, Any]]:

@@ -7,12 +7,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from support.api.kubeapi import eventually
 from support.lab.faults import HTTP, OURS, FaultLab, publish, served
 from support.network.forward import forwarded
 from support.network.namespaces import lan
 from support.site.components import OnCluster, Process
 from support.site.up import BOOT, WORKFLOWS, Site
+from support.waiting import eventually
 
 GROUPS = {
     "/apis/tinkerbell.org/v1alpha1": ("workflows", "templates", "hardware"),

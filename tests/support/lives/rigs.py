@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import urllib3
 
-from support.api.kubeapi import connect, eventually
+from support.api.kubeapi import connect
 from support.api.realcluster import RealCluster
 from support.capi.processes import KUBEADM, cluster_api, simulation
 from support.fleet.servedimages import served_image
@@ -27,6 +27,7 @@ from support.lives.walk import VERSIONS
 from support.ports import free_ports
 from support.site.components import OnCluster, Process, installed, unchecked_references
 from support.site.embeddedcluster import EmbeddedCluster
+from support.waiting import eventually
 
 _UP: Final = "up"
 _KILLED: Final = (_UP, _UP, _UP, "core", "wire", "simulation")
@@ -70,8 +71,8 @@ class EmbeddedRig:
         before = {name: self._started(name) for name in processes}
         for started in before.values():
             os.kill(int(started[-1]["pid"]), signal.SIGKILL)
-        eventually(lambda: all(len(self._started(name)) > len(before[name]) for name in processes), timeout=_READY_S)
-        eventually(self._answers, timeout=_READY_S)
+        eventually(lambda: all(len(self._started(name)) > len(before[name]) for name in processes), within_s=_READY_S)
+        eventually(self._answers, within_s=_READY_S)
         return chosen
 
     def end_of_log(self) -> str:

@@ -16,8 +16,8 @@ import msgspec
 
 from support.network import firmware
 from support.network.namespaces import Lan, within
-from support.site.up import poll
 from support.skips import missing_permission, require_program
+from support.waiting import eventually
 
 NETMASK = "255.255.255.0"
 MIB = 1 << 20
@@ -124,7 +124,7 @@ class NetMachine:
                     continue
             return None
 
-        return poll(look, within_s=within_s, what=f"{self.name} writes its disk")
+        return eventually(look, within_s=within_s, what=f"{self.name} writes its disk")
 
     def install_busybox(self) -> None:
         """Put a file system with a shell on its disk, for actions that run a command."""
@@ -149,7 +149,7 @@ class NetMachine:
 
     def wait_said(self, text: str, within_s: float = 20) -> None:
         """Wait for words on its console."""
-        poll(lambda: text in self.said(), within_s=within_s, what=f"{text!r} on the console of {self.name}")
+        eventually(lambda: text in self.said(), within_s=within_s, what=f"{text!r} on the console of {self.name}")
 
     def said(self) -> str:
         return self.console.read_text(errors="replace") if self.console.exists() else ""

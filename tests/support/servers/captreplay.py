@@ -36,6 +36,7 @@ from ironbell.lab.sim.virtualtime import VirtualClock
 from support.kubeadm.workloads import no_workloads
 from support.servers.captworld import EVERY_VERSION, server
 from support.servers.wipereports import wipe_action
+from support.waiting import until
 
 NAMESPACE = "default"
 MakeControllers: TypeAlias = "Callable[[CaptSite, Api], Sequence[Controller]]"
@@ -152,10 +153,7 @@ class CaptSite:
 
     async def until(self, is_it: Callable[[], Awaitable[object]], *, within_s: float = 3600, what: str = "it") -> None:
         """Look every second of virtual time."""
-        end_s = self.clock.monotonic() + within_s
-        while not await is_it():
-            assert self.clock.monotonic() < end_s, f"{what} did not come about in {within_s:g} s"
-            await asyncio.sleep(1)
+        await until(is_it, what, within_s=within_s, every_s=1)
 
     async def serve(self) -> None:
         """Servers and their BMCs: every Workflow and Job comes to a good end, and what was installed reports."""

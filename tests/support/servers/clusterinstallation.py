@@ -26,6 +26,7 @@ from ironbell.lab.files import LabState, NoLabError, read_state
 from support.network.forward import forwarded
 from support.servers.installation import Artefacts, Installation
 from support.site.components import FAST_LEASE, OnCluster, Process, unchecked_references
+from support.waiting import until
 
 CONTROLLERS = ("tink-controller", "rufio")
 LAB_S = 60.0
@@ -92,10 +93,7 @@ async def _lab(file: Path, folder: Path) -> AsyncIterator[LabState]:
 
 
 async def _state(folder: Path) -> LabState:
-    while True:
-        with contextlib.suppress(NoLabError):
-            return read_state(folder)
-        await asyncio.sleep(0.1)
+    return await until(lambda: read_state(folder), ignored=(NoLabError,))
 
 
 async def _kill_leaders(cluster: OnCluster, processes: list[Process]) -> None:
@@ -120,6 +118,8 @@ async def _empty(client: Client) -> None:
         for found in (await client.list(kind, "default")).items:
             with contextlib.suppress(NotFound):
                 await client.delete(kind, *found.key)
-    async with asyncio.timeout(60):
-        while (await client.list(WORKFLOW, "default")).items:
-            await asyncio.sleep(0.2)
+
+    async def are_deleted() -> bool:
+        return not (await client.list(WORKFLOW, "default")).items
+
+    await until(are_deleted)

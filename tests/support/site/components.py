@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect
 from support.api.realcluster import RealCluster
 from support.network.namespaces import within
+from support.waiting import eventually
 
 IRONBELL = (sys.executable, "-m", "ironbell.cli.main")
 NAMESPACE = "ironbell-system"
@@ -68,7 +69,7 @@ class Process:
                 stderr=log,
             )
         count = 2 if WIRE in self.arguments else 1
-        eventually(lambda: len(self.said(SERVED)) >= before + count or not self.is_running, timeout=READY_S)
+        eventually(lambda: len(self.said(SERVED)) >= before + count or not self.is_running, within_s=READY_S)
         assert self.is_running, f"ended: {self.end_of_log()}"
         self._know_health()
 
@@ -78,7 +79,7 @@ class Process:
 
     def wait_ready(self) -> None:
         """Until it is ready; where a process of it was started again, that has another port."""
-        eventually(lambda: self._know_health() or self.ready() == 200, timeout=READY_S)
+        eventually(lambda: self._know_health() or self.ready() == 200, within_s=READY_S)
 
     @property
     def pid(self) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbell.operations.pivot.items import LABEL_COPY
-from support.api.kubeapi import KubeApi, connect, eventually
+from support.api.kubeapi import KubeApi, connect
 from support.capi.site import cluster_documents
 from support.capi.topologies import (
     CONFIG_TEMPLATE,
@@ -22,6 +22,7 @@ from support.capi.topologies import (
     small_class,
     template,
 )
+from support.waiting import eventually
 
 CORE = "/apis/cluster.x-k8s.io/v1beta2"
 INFRASTRUCTURE = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
@@ -62,7 +63,7 @@ class Management:
                 assert answer.status in {200, 201}, answer.body
                 return True
 
-            eventually(applied, timeout=UP_S)
+            eventually(applied, within_s=UP_S)
 
     def hold(self, name: str) -> None:
         """Add a server that is held."""
@@ -110,7 +111,7 @@ class Management:
             assert {status for (_, kind), status in states.items() if kind == "Paused"} == {"False"}, said
             return True
 
-        eventually(look, timeout=UP_S)
+        eventually(look, within_s=UP_S)
 
     def machines(self, name: str = "one") -> dict[str, str]:
         """Provider ids of a cluster's Machines by their names."""

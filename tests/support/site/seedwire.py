@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.api.kubeapi import eventually
+from support.waiting import eventually
 
 WITHIN_S = 90.0
 

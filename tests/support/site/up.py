@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -30,6 +29,7 @@ from ironbell.kube.cache.informer import Informer
 from ironbell.kube.client import Client
 from ironbell.kube.transport.connection import Connection, from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
+from support.waiting import eventually
 
 T = TypeVar("T")
 
@@ -41,16 +41,6 @@ WATCHED: tuple[Kind[Any], ...] = (core.EVENT, HARDWARE, TEMPLATE, WORKFLOW, MACH
 BOOT, WORKFLOWS = "ironbell.app.wire.boot", "ironbell.app.wire.workflow"
 CORE, LAB = "ironbell.app.site.core", "ironbell.lab.process"
 READY_S = 60.0
-
-
-def poll(ask: Callable[[], T | None], *, within_s: float, what: str) -> T:
-    """The first answer that is true."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if answer := ask():
-            return answer
-        select.select([], [], [], 0.01)
-    pytest.fail(f"{what}: not within {within_s:g} s")
 
 
 def is_alive(pid: int) -> bool:
@@ -97,7 +87,7 @@ class Site:
 
     def wait_serving(self) -> None:
         """Wait until the servers toward machines answer."""
-        poll(self.is_serving, within_s=READY_S, what="servers toward machines")
+        eventually(self.is_serving, within_s=READY_S, what="servers toward machines")
 
     def is_serving(self) -> bool:
         with contextlib.suppress(OSError, urllib.error.URLError):
@@ -156,13 +146,13 @@ class Site:
                         return pid
             return None
 
-        return poll(look, within_s=READY_S, what=f"process {module}")
+        return eventually(look, within_s=READY_S, what=f"process {module}")
 
     def kill_child(self, module: str) -> None:
         """kill -9, and wait until it is gone."""
         pid = self.child(module)
         os.kill(pid, signal.SIGKILL)
-        poll(lambda: not is_alive(pid), within_s=10, what=f"death of {module}")
+        eventually(lambda: not is_alive(pid), within_s=10, what=f"death of {module}")
 
     def logs(self, workflow: str, *options: str) -> str:
         """What `ironbell logs` prints."""
@@ -188,7 +178,7 @@ class Site:
             children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
             self.stop()
             for pid in map(int, children):
-                poll(lambda pid=pid: not is_alive(pid), within_s=10, what=f"end of process {pid}")  # type: ignore[misc]
+                eventually(lambda pid=pid: not is_alive(pid), within_s=10, what=f"end of process {pid}")  # type: ignore[misc]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from ironbell.agent.logship import LogShipper
 from ironbell.agent.messages import ProgressMessage
 from ironbell.agent.rpc import CallError
 from ironbell.codec.proto import log_pb2
+from support.waiting import until
 
 
 class Server:
@@ -47,12 +48,6 @@ async def sent(monkeypatch):
     yield server, shipper
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 async def test_lines_arrive_once_in_order_with_their_end(sent):

@@ -25,6 +25,7 @@ from ironbell.apiserver.access.identity import ADMIN, Identity
 from ironbell.apiserver.core import ApiServer
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
+from support.waiting import until
 
 WIDGETS = Collection("example.org", "v1", "widgets", namespaced=True)
 NAMESPACES = Collection("", "v1", "namespaces", namespaced=False)
@@ -188,9 +189,7 @@ class Caller:
 
     async def settle(self) -> None:
         """Wait until the server has cleaned up."""
-        async with asyncio.timeout(10):
-            while not self.server.is_settled:
-                await asyncio.sleep(0)
+        await until(lambda: self.server.is_settled, every_s=0)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from ironbell.apiserver.flowcontrol.spec import AUTOUPDATE, GROUP, FlowSchema, P
 from ironbell.apiserver.verbs.create import create_value
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
+from support.waiting import until
 
 SCHEMAS = Collection(GROUP, "v1", "flowschemas", namespaced=False)
 LEVELS = Collection(GROUP, "v1", "prioritylevelconfigurations", namespaced=False)
@@ -160,7 +160,5 @@ async def test_what_cannot_be_written_at_the_start_is_written_later(monkeypatch:
 
     monkeypatch.setattr(keeper, "create_value", create)
     async with ApiServer.open(None, clock=ManualClock(), randomness=SeededRandomness(1)) as server:
-        async with asyncio.timeout(20):
-            while len(server.flow_control.schemas) < len(suggested.SCHEMAS):
-                await asyncio.sleep(0.01)
+        await until(lambda: len(server.flow_control.schemas) >= len(suggested.SCHEMAS))
     assert sorted(refused) == sorted({**suggested.SCHEMAS, **suggested.LEVELS})

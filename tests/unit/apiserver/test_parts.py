@@ -16,6 +16,7 @@ from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.log import Mark
 from ironbell.apiserver.store.retention import Horizon, Retention
 from ironbell.apiserver.store.state import History, Objects
+from support.waiting import until
 
 
 def change(version: int, name: str = "a") -> Change:
@@ -91,9 +92,7 @@ async def test_work_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -
     task = asyncio.create_task(work.run())
     work.add("a")
     work.add("a")
-    async with asyncio.timeout(5):
-        while not work.is_idle:
-            await asyncio.sleep(0)
+    await until(lambda: work.is_idle, every_s=0)
     assert tries == ["a", "a", "a"]
     task.cancel()
     await asyncio.wait([task])

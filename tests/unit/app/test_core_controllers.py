@@ -39,6 +39,7 @@ from support.capi.world import (
     NAMESPACE,
     reference,
 )
+from support.waiting import until
 
 OWN = (INFRA_CLUSTER, INFRA_MACHINE, INFRA_TEMPLATE, CONFIG, CONFIG_TEMPLATE)
 
@@ -151,23 +152,24 @@ def phases(machines: Sequence[Any]) -> list[str]:
     return [machine.status.phase for machine in machines]
 
 
-async def eventually(provider: Provider, kind: Kind[Any], wanted: Any) -> None:
-    async with asyncio.timeout(30):
-        while not wanted(await provider.all(kind)):
-            await asyncio.sleep(0.02)
+async def settles(provider: Provider, kind: Kind[Any], wanted: Any) -> None:
+    async def holds() -> bool:
+        return wanted(await provider.all(kind))
+
+    await until(holds, seen=lambda: provider.all(kind))
 
 
 async def test_a_cluster_comes_up_scales_and_goes_on_the_embedded_api() -> None:
     with structlog.testing.capture_logs() as logs:
         async with site() as provider:
             await put(provider, 3)
-            await eventually(provider, MACHINE, lambda found: phases(found) == ["Provisioned"] * 3)
-            await eventually(provider, CLUSTER, lambda found: found[0].status.phase == "Provisioned")
-            await eventually(provider, MACHINE_DEPLOYMENT, lambda found: found[0].status.replicas == 3)
+            await settles(provider, MACHINE, lambda found: phases(found) == ["Provisioned"] * 3)
+            await settles(provider, CLUSTER, lambda found: found[0].status.phase == "Provisioned")
+            await settles(provider, MACHINE_DEPLOYMENT, lambda found: found[0].status.replicas == 3)
             await provider.client.merge_patch(MACHINE_DEPLOYMENT, NAMESPACE, "md", body={"spec": {"replicas": 1}})
-            await eventually(provider, MACHINE, lambda found: len(found) == 1)
+            await settles(provider, MACHINE, lambda found: len(found) == 1)
             await provider.client.delete(CLUSTER, NAMESPACE, "prod")
-            await eventually(provider, CLUSTER, lambda found: not found)
+            await settles(provider, CLUSTER, lambda found: not found)
             left = {kind.kind: len(await provider.all(kind)) for kind in (MACHINE, MACHINE_SET, *OWN)}
     assert {kind: count for kind, count in left.items() if count} == {"FakeMachineTemplate": 1, "FakeConfigTemplate": 1}
     bad = [entry for entry in logs if entry["log_level"] in ("error", "critical") or "failed" in entry["event"]]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,6 +26,7 @@ from ironbell.kube.split import SplitApi
 from ironbell.kube.testing import MemoryApi
 from support.kubeadm.workloads import no_workloads
 from support.servers.captworld import EVERY_VERSION
+from support.waiting import until
 
 PLACE = "default"
 METAL = "metal"
@@ -81,15 +80,6 @@ async def a_server(api: MemoryApi) -> None:
         "metadata": {"instance": {"id": "02:00:00:00:00:01"}},
     }
     await Client(api).create(HARDWARE, {"metadata": {"namespace": METAL, "name": "s0"}, "spec": spec})
-
-
-async def until(look: Callable[[], Any], what: str) -> None:
-    try:
-        async with asyncio.timeout(20):
-            while not await look():
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        pytest.fail(f"not within 20 s: {what}")
 
 
 async def ended(there: Client, name: str) -> None:

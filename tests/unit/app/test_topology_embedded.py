@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ from support.capi.topologies import (
     small_class,
     small_cluster,
 )
+from support.waiting import until
 
 
 def definition(kind: Kind[Any]) -> dict[str, Any]:
@@ -58,13 +58,12 @@ async def all_of(api: DirectApi, kind: Kind[Any]) -> list[Any]:
 
 
 async def reconciled(api: DirectApi, generation: int) -> None:
-    async with asyncio.timeout(20):
-        while True:
-            [cluster] = await all_of(api, CLUSTER)
-            found = find_condition(cluster.status.conditions, "TopologyReconciled")
-            if found is not None and found.status == "True" and found.observed_generation >= generation:
-                return
-            await asyncio.sleep(0.02)
+    async def is_reconciled() -> bool:
+        [cluster] = await all_of(api, CLUSTER)
+        found = find_condition(cluster.status.conditions, "TopologyReconciled")
+        return found is not None and found.status == "True" and found.observed_generation >= generation
+
+    await until(is_reconciled)
 
 
 async def test_a_topology_is_made_changed_and_comes_to_rest() -> None:
@@ -102,9 +101,11 @@ async def test_a_topology_is_made_changed_and_comes_to_rest() -> None:
             body = {"spec": {"topology": {"controlPlane": {"replicas": 5}}}}
             changed = await client.merge_patch(CLUSTER, NAMESPACE, "prod", body=body)
             await reconciled(api, changed.metadata.generation)
-            async with asyncio.timeout(20):
-                while (await all_of(api, PLANE))[0].body["spec"]["replicas"] != 5:
-                    await asyncio.sleep(0.02)
+
+            async def is_scaled() -> bool:
+                return (await all_of(api, PLANE))[0].body["spec"]["replicas"] == 5
+
+            await until(is_scaled)
             templates = {one.metadata.name for one in await all_of(api, DEV_MACHINE_TEMPLATE)}
             assert len(templates) == 4
             await judged(client)

@@ -20,6 +20,7 @@ from ironbell.app.site.options import UpOptions
 from ironbell.cli import up
 from ironbell.cli.screen import Line, Screen, SiteView, fitted, open_terminal
 from support.site.terminal import Grid
+from support.waiting import until
 
 PATIENCE_S = 10.0
 
@@ -94,15 +95,12 @@ async def test_a_log_that_cannot_be_rotated_is_reported_and_tried_again(
     log.path.write_text("a line\n")
     log.older.mkdir()
     keeping = asyncio.create_task(up._keep(Screen(view, os.open(os.devnull, os.O_WRONLY), colour=False), log))
-    async with asyncio.timeout(PATIENCE_S):
-        while not view.log_problem:
-            await asyncio.sleep(0)
-        assert f"Warning: {log.path} grows beyond its limit, as it cannot be moved to {log.older}: is a directory." in (
-            shown(view)
-        )
-        log.older.rmdir()
-        while view.log_problem:
-            await asyncio.sleep(0)
+    await until(lambda: view.log_problem, every_s=0)
+    assert f"Warning: {log.path} grows beyond its limit, as it cannot be moved to {log.older}: is a directory." in (
+        shown(view)
+    )
+    log.older.rmdir()
+    await until(lambda: not view.log_problem, every_s=0)
     assert log.older.read_text() == "a line\n"
     keeping.cancel()
 

@@ -17,8 +17,9 @@ from ironbell.kube.client import Client
 from ironbell.kube.decision import DONE, Decision, Key, create, do, patch
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.reconciler import Cache, Declaration, Watch
-from ironbell.kube.testing import MemoryApi, running, until
+from ironbell.kube.testing import MemoryApi, running
 from ironbell.kube.testing.memory import LoopClock
+from support.waiting import until
 
 LAG_S = 4.0
 

@@ -24,9 +24,10 @@ from ironbell.kube.client import Client
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Changes, DynamicWatch
-from ironbell.kube.testing import MemoryApi, until
+from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.memory import LoopClock
 from support.capi.followers import GROUP, FollowerReconciler, follower_body
+from support.waiting import until
 
 SERVER = dynamic_kind(GROUP, "v1beta1", "Server", "servers")
 NEWER = dynamic_kind(GROUP, "v1beta2", "Server", "servers")
@@ -193,11 +194,11 @@ async def test_a_definition_that_changes_is_a_reason_to_list_at_once() -> None:
     api.refused.add(SERVER.collection)
     await api.follow("f", "s1")
     async with running(api, reconciler):
-        await until(lambda: api.listed.count(SERVER.collection) > 6, timeout_s=600)
+        await until(lambda: api.listed.count(SERVER.collection) > 6, within_s=600)
         api.refused.clear()
         labels = {"metadata": {"labels": {"touched": "yes"}}}
         await Client(api).merge_patch(KIND_DEFINITION, "", f"servers.{GROUP}", body=labels)
-        await until(api.sees("f", "missing"), timeout_s=1)
+        await until(api.sees("f", "missing"), within_s=1)
 
 
 async def test_a_newer_version_takes_over_and_the_older_informer_ends() -> None:
@@ -216,7 +217,7 @@ async def test_a_newer_version_takes_over_and_the_older_informer_ends() -> None:
             manager.resync()
             await until(lambda: manager.is_idle)
             await asyncio.sleep(IDLE_S)  # the older one is looked up no more
-        await until(lambda: manager.looked_up == {NEWER.collection}, timeout_s=600)
+        await until(lambda: manager.looked_up == {NEWER.collection}, within_s=600)
         await api.resize_newer("s1", "newest")
         await until(api.sees("f", "v1beta2 newest"))
 

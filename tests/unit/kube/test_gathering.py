@@ -16,8 +16,9 @@ from ironbell.kube.decision import DONE, Decision, Key
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, Changes, Declaration, Unsynced, Watch
-from ironbell.kube.testing import MemoryApi, until
+from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.memory import LoopClock
+from support.waiting import until
 
 PART = dynamic_kind("example.com", "v1", "Part", "parts")
 

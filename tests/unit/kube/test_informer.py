@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +28,7 @@ from ironbell.kube.cache.informer import Informer
 from ironbell.kube.reconciler import UndeclaredKindError, by_label
 from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.example import SLOT, SLOTS_BY_OWNER, Slot
+from support.waiting import until
 
 
 def body(name: str, version: int, **metadata: Any) -> bytes:
@@ -74,12 +75,6 @@ async def running(api: Api, **options: Any) -> AsyncIterator[Informer[Slot]]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(600):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def names(informer: Informer[Slot]) -> list[str]:

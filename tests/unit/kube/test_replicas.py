@@ -16,9 +16,9 @@ from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.leader import LEASES, LeaderElection, LeaseSettings
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Performer
-from ironbell.kube.testing import until
 from ironbell.kube.testing.example_world import ExampleApi, Scripted
 from ironbell.kube.testing.memory import LoopClock
+from support.waiting import until
 
 
 class Replica:

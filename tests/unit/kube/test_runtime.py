@@ -23,7 +23,7 @@ from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.lag import LoopLag
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, owned_by
-from ironbell.kube.testing import MemoryApi, until
+from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.example import (
     RACK,
     SLOT,
@@ -36,6 +36,7 @@ from ironbell.kube.testing.example import (
 )
 from ironbell.kube.testing.example_world import ExampleApi, Plugs, Scripted
 from ironbell.kube.testing.memory import LoopClock
+from support.waiting import until
 
 RACK_KIND = f"Rack.{RACK.group}"
 

@@ -20,7 +20,7 @@ from ironbell.kube.manager.controller import CATCH_UP_S, Controller
 from ironbell.kube.manager.events import EVENTS
 from ironbell.kube.manager.manager import Manager
 from ironbell.kube.reconciler import Cache, Watch
-from ironbell.kube.testing import MemoryApi, until
+from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.example import (
     RACK,
     SLOT,
@@ -34,6 +34,7 @@ from ironbell.kube.testing.example import (
 )
 from ironbell.kube.testing.example_world import ExampleApi, Plugs, Scripted
 from ironbell.kube.testing.memory import LoopClock
+from support.waiting import until
 
 
 def api_in_memory() -> ExampleApi:
@@ -127,7 +128,7 @@ async def test_an_effect_that_takes_too_long_is_cancelled_and_retried() -> None:
         lambda s: DONE if s.status.power else do(Effect("power-on", PowerOn(s.key, 1), timeout_s=2.0))
     )
     async with running(api, Controller(reconciler, performers={"power-on": perform})):
-        await until(lambda: api.slot("s").status.power == "on", timeout_s=10)
+        await until(lambda: api.slot("s").status.power == "on", within_s=10)
     assert started == 2
 
 

@@ -11,9 +11,9 @@ import pytest
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
 from ironbell.kube.manager import tracing
-from ironbell.kube.testing import until
 from ironbell.kube.testing.example_world import ExampleApi, Plugs
 from ironbell.kube.testing.memory import LoopClock
+from support.waiting import until
 
 
 class Recorder:

@@ -22,6 +22,7 @@ from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import follow, kubeconfigs_from
 from ironbell.workload.queries import ConnectionState
 from support.kubeadm.workloads import FakeCluster, FakeClusters
+from support.waiting import until
 
 ONE = ("n", "one")
 
@@ -44,9 +45,7 @@ class Management:
         return self.workloads.state(self.workloads._current.get(ONE, ClusterKey(*ONE, "")))
 
     async def until(self, is_it: Callable[[], bool]) -> None:
-        async with asyncio.timeout(600):
-            while not is_it():
-                await asyncio.sleep(0.01)
+        await until(is_it, within_s=600)
 
     async def add_cluster(self) -> None:
         spec = {"controlPlaneEndpoint": {"host": "a", "port": 1}}

@@ -18,6 +18,7 @@ from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.queries import AllNodes, Connection, NodeByName, NodeByProviderId
 from ironbell.workload.session import Settings, until_attempt_s, until_probe_s
 from support.kubeadm.workloads import FakeCluster, FakeClusters
+from support.waiting import until
 
 ONE, TWO = ClusterKey("n", "one", "1"), ClusterKey("n", "two", "2")
 
@@ -231,9 +232,7 @@ async def test_a_forgotten_cluster_leaves_nothing(site: Site) -> None:
     site.workloads.forget(ONE.key)
     with pytest.raises(NotConnected):
         await site.workloads.api(ONE)
-    async with asyncio.timeout(5):
-        while site.one.links:
-            await asyncio.sleep(0)
+    await until(lambda: not site.one.links, every_s=0)
     site.workloads.forget(ONE.key)
 
 

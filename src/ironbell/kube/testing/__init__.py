@@ -7,7 +7,7 @@ table test without mocks and without an event loop. `crash_check` proves that a 
 
 from ironbell.kube.testing.crash import CrashError, crash_check
 from ironbell.kube.testing.memory import MemoryApi
-from ironbell.kube.testing.running import running, until
+from ironbell.kube.testing.running import running
 from ironbell.kube.testing.world import NotSettledError, Step, World
 
-__all__ = ["CrashError", "MemoryApi", "NotSettledError", "Step", "World", "crash_check", "running", "until"]
+__all__ = ["CrashError", "MemoryApi", "NotSettledError", "Step", "World", "crash_check", "running"]

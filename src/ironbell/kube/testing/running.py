@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,14 +25,3 @@ async def running(api: Api, *controllers: Controller, **options: Any) -> AsyncIt
         yield manager
         manager.stop()
         await task
-
-
-async def until(condition: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
-    """Wait for a condition, looking often; fails after `timeout_s`.
-
-    Raises:
-        TimeoutError: the condition did not come true.
-    """
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110 - what tests wait for has no event
-            await asyncio.sleep(0.01)

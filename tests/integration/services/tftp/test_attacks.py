@@ -16,6 +16,7 @@ import structlog
 from ironbell.codec.tftp import Content, Download
 from ironbell.codec.tftp.slots import MAX_TRANSFERS
 from ironbell.services.tftp import TftpServer, open_tftp_socket
+from support.waiting import until
 
 FILE, SMALL = random.Random(1).randbytes(1_000_000), random.Random(2).randbytes(100_000)
 SOON_S = 5.0
@@ -53,9 +54,7 @@ async def ask(addresses: list[str], each: int, port: int, request: bytes) -> Non
                 sock.sendto(request, ("127.0.0.1", port))
             if not number % 32:
                 await asyncio.sleep(0)
-    async with asyncio.timeout(SOON_S):
-        while unread(port):
-            await asyncio.sleep(0.01)
+    await until(lambda: not unread(port), within_s=SOON_S)
 
 
 def unread(port: int) -> int:

@@ -22,7 +22,7 @@ from ironbell.kube import testing
 from ironbell.kube.client import Client
 from ironbell.kube.manager import metrics
 from ironbell.kube.manager.controller import Controller
-from ironbell.kube.testing import MemoryApi, until
+from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.memory import LoopClock
 from ironbell.workload.queries import Connection, ConnectionState
 from support.capi.world import (
@@ -35,6 +35,7 @@ from support.capi.world import (
     machine_template,
     reference,
 )
+from support.waiting import until
 
 
 async def _connection(_query: Connection) -> ConnectionState:
@@ -140,14 +141,14 @@ async def test_a_deployment_is_created_upgraded_and_deleted_under_lag() -> None:
     await site.furnish(3)
     source = SeededRandomness(7)
     async with running(site, lag_s=lambda: source.fraction() * 0.3):
-        await until(lambda: site.is_rolled_out(3, "v1.34.0"), timeout_s=120)
-        await until(lambda: site.available() == 3, timeout_s=60)
+        await until(lambda: site.is_rolled_out(3, "v1.34.0"), within_s=120)
+        await until(lambda: site.available() == 3, within_s=60)
         change = {"spec": {"template": {"spec": {"version": "v1.35.0"}}}}
         await Client(site).merge_patch(MACHINE_DEPLOYMENT, NAMESPACE, "md", body=change)
-        await until(lambda: site.is_rolled_out(3, "v1.35.0"), timeout_s=240)
-        await until(lambda: len(site.objects[MACHINE_SET.collection]) == 1, timeout_s=60)
+        await until(lambda: site.is_rolled_out(3, "v1.35.0"), within_s=240)
+        await until(lambda: len(site.objects[MACHINE_SET.collection]) == 1, within_s=60)
         await Client(site).delete(CLUSTER, NAMESPACE, "prod")
-        await until(lambda: not site.objects[CLUSTER.collection], timeout_s=120)
+        await until(lambda: not site.objects[CLUSTER.collection], within_s=120)
     assert not site.objects[MACHINE.collection]
     assert len(site.objects[INFRA_TEMPLATE.collection]) == 1
 
@@ -163,7 +164,7 @@ async def test_many_machines_are_counted_together() -> None:
     names = (ClusterReconciler.name, MachineSetReconciler.name, MachineDeploymentReconciler.name)
     earlier = {name: reconciles(name) for name in names}
     async with running(site):
-        await until(lambda: site.is_rolled_out(machines, "v1.34.0"), timeout_s=300)
+        await until(lambda: site.is_rolled_out(machines, "v1.34.0"), within_s=300)
     for name in names:
         assert reconciles(name) - earlier[name] < 30, name
     own = sum(site.patches[kind.collection] for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, CLUSTER))

@@ -22,6 +22,7 @@ from ironbell.controllers.rufio.secret import Credentials, read_credentials
 from ironbell.controllers.rufio.target import Target
 from ironbell.kube.testing import MemoryApi
 from ironbell.provisioner.bmc_address import Pin
+from support.waiting import until
 
 ON = SetPower(PowerAction.ON)
 
@@ -214,8 +215,7 @@ async def test_a_cancelled_call_leaves_no_session_behind(site: Site, access: Bmc
 async def test_a_quiet_session_is_closed(site: Site) -> None:
     access = BmcAccess(await secrets({"username": "", "password": ""}), site.connect, idle_s=0.01)
     await access.power_state(target())
-    while not site.sessions[0].closed:
-        await asyncio.sleep(0.005)
+    await until(lambda: site.sessions[0].closed)
     await access.close()
 
 

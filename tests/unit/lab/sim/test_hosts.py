@@ -27,6 +27,7 @@ from ironbell.workload.access import Workloads
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdError, EtcdUnreachableError
 from support.lab.simulation import CLUSTER, SimSite, admin_kubeconfig
+from support.waiting import until
 
 
 @pytest.fixture
@@ -249,9 +250,11 @@ async def test_pods_of_a_deleted_node_go(site: SimSite) -> None:
     await site.up("cp0", Role.INIT)
     async with site.cluster.inside() as api:
         await api.delete(NODE.collection, "", "cp0")
-        async with asyncio.timeout(10):
-            while (await api.list(PODS)).items:
-                await asyncio.sleep(0.1)
+
+        async def are_deleted() -> bool:
+            return not (await api.list(PODS)).items
+
+        await until(are_deleted, within_s=10)
 
 
 async def test_eviction_honours_budgets(site: SimSite) -> None:

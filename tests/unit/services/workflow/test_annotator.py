@@ -11,6 +11,7 @@ import pytest
 from ironbell.api.client import NotFound, Unavailable
 from ironbell.kube.testing.memory import LoopClock
 from ironbell.services.workflow.annotator import Annotator
+from support.waiting import until
 
 
 class Writer:
@@ -97,9 +98,7 @@ async def test_what_is_forgotten_is_not_written():
     annotator.forget(("ns", "a"), "progress")
     task = asyncio.create_task(annotator.run())
     annotator.put(("ns", "a"), "other", "2")
-    async with asyncio.timeout(5):
-        while not writer.written:
-            await asyncio.sleep(0)
+    await until(lambda: writer.written, every_s=0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert [values for _, _, values in writer.written] == [{"other": "2"}]
