@@ -31,8 +31,8 @@ class SetCondition(Protocol):
     """Returns the conditions with one of them set, as an API keeps them."""
 
     def __call__(
-        self, conditions: Sequence[Condition], condition: Condition, *, now: datetime, generation: int
-    ) -> list[Condition]: ...
+        self, conditions: Sequence[Any], condition: Condition, *, now: datetime, generation: int
+    ) -> Sequence[Any]: ...
 
 
 def replace(struct: S, **changes: Any) -> S:

@@ -10,10 +10,7 @@ Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/{pre,post,job}.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
-
-import msgspec
 
 from ironbell.api.bmc.action import Action as BmcAction
 from ironbell.api.bmc.action import (
@@ -24,11 +21,11 @@ from ironbell.api.bmc.action import (
     VirtualMediaKind,
 )
 from ironbell.api.bmc.job import JOB, Job, JobConditionType, JobSpec, MachineRef
-from ironbell.api.meta import ObjectMeta, OwnerReference
+from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import JOB_AUTO_CREATED, WorkflowConditionType
-from ironbell.api.tinkerbell.workflow import WORKFLOW, BootJobStatus, BootMode, Workflow, WorkflowStatus
-from ironbell.controllers.tink import status as statuses
+from ironbell.api.tinkerbell.workflow import WORKFLOW, BootJobStatus, BootMode, Workflow
+from ironbell.contract.owners import owner_reference
 from ironbell.controllers.tink.names import Reason
 from ironbell.controllers.tink.observed import (
     CUSTOMBOOT_JOB,
@@ -39,7 +36,9 @@ from ironbell.controllers.tink.observed import (
     NETBOOT_JOB,
     Observed,
 )
+from ironbell.controllers.tink.status import WorkflowDraft
 from ironbell.kube.decision import Action, create, delete
+from ironbell.kube.draft import replace
 from ironbell.kube.finalizers import is_deleting
 
 
@@ -172,18 +171,16 @@ def machine_of(hardware: Hardware) -> str:
     return hardware.spec.bmc_ref.name
 
 
-def recorded(status: WorkflowStatus, plan: Plan, job: Job, now: datetime) -> WorkflowStatus:
-    """The status that records the uid of the Job, which is never created again."""
-    entry = BootJobStatus(uid=job.metadata.uid, existing_job_deleted=True)
-    condition = WorkflowConditionType.BOOT_JOB_SETUP_COMPLETE
-    return statuses.with_upstream(_with_job(status, plan.name, entry), condition, True, "job created", now=now)
+def record(draft: WorkflowDraft, plan: Plan, job: Job) -> None:
+    """Record the uid of the Job, which is never created again."""
+    _set_job(draft, plan.name, BootJobStatus(uid=job.metadata.uid, existing_job_deleted=True))
+    draft.upstream(WorkflowConditionType.BOOT_JOB_SETUP_COMPLETE, True, "job created")
 
 
-def completed(status: WorkflowStatus, plan: Plan, now: datetime) -> WorkflowStatus:
-    """The status after the Job has completed."""
-    entry = msgspec.structs.replace(status.boot_options.jobs[plan.name], complete=True)
-    condition = WorkflowConditionType.BOOT_JOB_COMPLETE
-    return statuses.with_upstream(_with_job(status, plan.name, entry), condition, True, "job completed", now=now)
+def complete(draft: WorkflowDraft, plan: Plan) -> None:
+    """Record that the Job has completed."""
+    _set_job(draft, plan.name, replace(draft.status.boot_options.jobs[plan.name], complete=True))
+    draft.upstream(WorkflowConditionType.BOOT_JOB_COMPLETE, True, "job completed")
 
 
 def running(job: Job) -> Progress:
@@ -199,9 +196,9 @@ def running(job: Job) -> Progress:
     return Progress(Stage.RUNNING, f"Waiting for Job {job.metadata.name}{blocked}")
 
 
-def _with_job(status: WorkflowStatus, name: str, entry: BootJobStatus) -> WorkflowStatus:
-    options = msgspec.structs.replace(status.boot_options, jobs={**status.boot_options.jobs, name: entry})
-    return msgspec.structs.replace(status, boot_options=options)
+def _set_job(draft: WorkflowDraft, name: str, entry: BootJobStatus) -> None:
+    options = draft.status.boot_options
+    draft.status = replace(draft.status, boot_options=replace(options, jobs={**options.jobs, name: entry}))
 
 
 def _is_owned(job: Job, workflow: Workflow) -> bool:
@@ -209,14 +206,7 @@ def _is_owned(job: Job, workflow: Workflow) -> bool:
 
 
 def _job(workflow: Workflow, machine: str, plan: Plan) -> Job:
-    owner = OwnerReference(
-        api_version=WORKFLOW.api_version,
-        kind=WORKFLOW.kind,
-        name=workflow.metadata.name,
-        uid=workflow.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
+    owner = owner_reference(WORKFLOW, workflow, controller=True)
     mark = {JOB_AUTO_CREATED: "true"}
     namespace = workflow.metadata.namespace
     return Job(

@@ -15,8 +15,7 @@ from ironbell.api.meta import Model
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
 from ironbell.contract.servers.boot_progress import LOG_PREFIX
-from ironbell.controllers.tink.names import CONDITION_SUCCEEDED
-from ironbell.controllers.tink.status import condition, shortened
+from ironbell.controllers.tink.status import outcome_of, shortened
 from ironbell.provisioner.installed_system import SystemFailure, installation_end, reported_failure
 
 KEPT: Final = 5
@@ -71,7 +70,7 @@ _encoder = msgspec.json.Encoder()
 
 def entry(workflow: Workflow) -> Entry:
     """The entry of a Workflow in a terminal state."""
-    outcome = condition(workflow.status, CONDITION_SUCCEEDED)
+    outcome = outcome_of(workflow.status)
     return Entry(
         workflow=workflow.metadata.name,
         uid=workflow.metadata.uid,

@@ -9,29 +9,17 @@ Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/hardware.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-
-import msgspec
-
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.names import WorkflowConditionType
-from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowStatus
+from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.contract.servers.boot_token import BOOT_FOR, boot_for, permitting_workflow_uid
 from ironbell.contract.servers.identity import boot_mark
-from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import FINALIZER_CLEANUP
 from ironbell.controllers.tink.observed import Observed
-from ironbell.kube.decision import Action, Fields, JsonPatch, do
+from ironbell.controllers.tink.status import WorkflowDraft
+from ironbell.kube.decision import Action, Fields, JsonPatch
+from ironbell.kube.draft import replace
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, remove_finalizer
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Writes besides the Workflow's status, and the status that follows from them."""
-
-    actions: tuple[Action, ...]
-    status: WorkflowStatus
 
 
 def must_allow(workflow: Workflow) -> bool:
@@ -48,29 +36,32 @@ def must_forbid(workflow: Workflow) -> bool:
     return workflow.spec.boot_options.toggle_allow_netboot and given and not marks.toggled_false
 
 
-def allow(workflow: Workflow, hardware: Hardware, now: datetime) -> Change:
+def allow(draft: WorkflowDraft, hardware: Hardware) -> None:
     """Allow every interface to netboot."""
-    status = _marked(workflow.status, toggled_true=True)
-    status = statuses.with_upstream(
-        status, WorkflowConditionType.ALLOW_NETBOOT_TRUE, True, "set allowPXE to true", now=now
-    )
-    permit = set_allow_pxe(hardware, True, boot_for_uid=boot_for(workflow.metadata.uid, now, boot_mark(workflow)))
-    writes = do(add_finalizer(WORKFLOW, workflow, FINALIZER_CLEANUP), permit)
-    return Change(writes.actions, status)
+    uid = boot_for(draft.metadata.uid, draft.now, boot_mark(draft.obj))
+    draft.first.append(add_finalizer(WORKFLOW, draft.obj, FINALIZER_CLEANUP))
+    draft.owned.append(set_allow_pxe(hardware, True, boot_for_uid=uid))
+    _mark(draft, toggled_true=True)
+    draft.upstream(WorkflowConditionType.ALLOW_NETBOOT_TRUE, True, "set allowPXE to true")
 
 
-def forbid(observed: Observed, status: WorkflowStatus, now: datetime) -> Change:
+def forbid(draft: WorkflowDraft, observed: Observed) -> None:
     """Forbid every interface to netboot, unless the Hardware was deleted or another Workflow needs the permission."""
-    condition = WorkflowConditionType.ALLOW_NETBOOT_FALSE
-    marked = _marked(status, toggled_false=True)
+    message = "set allowPXE to false"
     if observed.hardware is None:
-        message = f"Hardware {observed.workflow.spec.hardware_ref} was deleted."
-        return Change((), statuses.with_upstream(marked, condition, True, message, now=now))
-    if observed.others_netbooting:
+        message = f"Hardware {draft.obj.spec.hardware_ref} was deleted."
+    elif observed.others_netbooting:
         message = f"allowPXE remains true for Workflow {', '.join(observed.others_netbooting)}."
-        return Change((), statuses.with_upstream(marked, condition, True, message, now=now))
-    writes = do(set_allow_pxe(observed.hardware, False))
-    return Change(writes.actions, statuses.with_upstream(marked, condition, True, "set allowPXE to false", now=now))
+    draft.owned.append(withdrawal(observed))
+    _mark(draft, toggled_false=True)
+    draft.upstream(WorkflowConditionType.ALLOW_NETBOOT_FALSE, True, message)
+
+
+def withdrawal(observed: Observed) -> Action | None:
+    """Withdraw the permission; None if nobody has it, or another Workflow needs it."""
+    if observed.hardware is None or observed.others_netbooting:
+        return None
+    return set_allow_pxe(observed.hardware, False)
 
 
 def release(workflow: Workflow) -> Action | None:
@@ -106,12 +97,7 @@ def _named(hardware: Hardware, boot_for_uid: str) -> list[Fields]:
     return [{"op": "add", "path": path, "value": boot_for_uid}] if boot_for_uid else [{"op": "remove", "path": path}]
 
 
-def _marked(status: WorkflowStatus, *, toggled_true: bool = False, toggled_false: bool = False) -> WorkflowStatus:
-    marks = status.boot_options.allow_netboot
-    marks = msgspec.structs.replace(
-        marks,
-        toggled_true=marks.toggled_true or toggled_true,
-        toggled_false=marks.toggled_false or toggled_false,
-    )
-    options = msgspec.structs.replace(status.boot_options, allow_netboot=marks)
-    return msgspec.structs.replace(status, boot_options=options)
+def _mark(draft: WorkflowDraft, **toggled: bool) -> None:
+    options = draft.status.boot_options
+    marked = replace(options, allow_netboot=replace(options.allow_netboot, **toggled))
+    draft.status = replace(draft.status, boot_options=marked)

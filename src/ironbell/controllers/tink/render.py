@@ -29,18 +29,18 @@ from ironbell.api.tinkerbell.workflow import (
     TemplateRendering,
     Workflow,
     WorkflowState,
-    WorkflowStatus,
     WorkflowTask,
 )
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.servers.identity import IDENTITY, of_template
-from ironbell.contract.servers.ineffective import Ineffective
-from ironbell.controllers.tink import bootjob, running, states
-from ironbell.controllers.tink import status as statuses
+from ironbell.contract.servers.ineffective import FIELDS_WITHOUT_EFFECT, Ineffective, listed
+from ironbell.controllers.tink import bootjob, running
 from ironbell.controllers.tink.bootjob import Plan, UnusableBootOptionsError
 from ironbell.controllers.tink.names import ANNOTATION_RENDERED_FROM, Reason
-from ironbell.kube.decision import Action, MergePatch, do, patch
+from ironbell.controllers.tink.status import WorkflowDraft
+from ironbell.kube.decision import Action, MergePatch, patch
+from ironbell.kube.draft import replace
 from ironbell.kube.reconciler import Performer
 
 RENDER: Final = "render-workflow"
@@ -90,6 +90,9 @@ class RenderArguments:
     hardware: Hardware | None
     now: datetime
 
+    def draft(self) -> WorkflowDraft:
+        return WorkflowDraft(self.workflow, self.now)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobArguments:
@@ -134,35 +137,37 @@ async def rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[A
     Raises:
         IronbellError: the text has an error.
     """
-    workflow, now = arguments.workflow, arguments.now
+    draft, options = arguments.draft(), arguments.workflow.spec.boot_options
     outcome = await _render(renderer, arguments)
-    tasks = [_task(workflow, number, task) for number, task in enumerate(outcome.tasks)]
-    status = msgspec.structs.replace(
-        workflow.status,
+    tasks = [_task(draft.obj, number, task) for number, task in enumerate(outcome.tasks)]
+    draft.status = replace(
+        draft.status,
         tasks=tasks,
         agent_id=tasks[0].agent_id,
         global_timeout=max(outcome.global_timeout_s, 0),
         template_rendering=TemplateRendering.SUCCESSFUL,
     )
     condition = WorkflowConditionType.TEMPLATE_RENDERED_SUCCESS
-    status = statuses.with_upstream(status, condition, True, "template rendered successfully", now=now)
-    status = statuses.with_ineffective(status, outcome.ineffective, now=now)
-    options = workflow.spec.boot_options
+    draft.upstream(condition, True, "template rendered successfully")
+    if outcome.ineffective:
+        draft.set(FIELDS_WITHOUT_EFFECT, "True", "NotImplemented", listed(outcome.ineffective))
     if options.toggle_allow_netboot or options.boot_mode:
-        message = "Preparing the boot of the server."
-        status = statuses.waits(states.moved(status, WorkflowState.PREPARING), Reason.PREPARING, message, now=now)
+        draft.move(WorkflowState.PREPARING)
+        draft.wait_for(Reason.PREPARING, "Preparing the boot of the server.")
     else:
-        status = running.waits_for_agent(workflow, states.moved(status, WorkflowState.PENDING), now)
+        draft.move(WorkflowState.PENDING)
+        running.wait_for_agent(draft)
     # The first write, so that a client that reads the tasks also reads how their server is identified.
-    return do(_marked(arguments), *statuses.changed(workflow, status).actions).actions
+    draft.first.append(_marked(arguments))
+    return draft.decision().actions
 
 
 def failed(arguments: RenderArguments, error: IronbellError) -> Sequence[Action]:
     """The actions that fail a Workflow whose Template does not render."""
-    message = f"error rendering template: {error.message}"
-    status = not_rendered(arguments.workflow.status, message, arguments.now)
-    status = statuses.terminated(status, WorkflowState.FAILED, Reason.TEMPLATE_NOT_RENDERED, message, now=arguments.now)
-    return statuses.changed(arguments.workflow, status).actions
+    draft, message = arguments.draft(), f"error rendering template: {error.message}"
+    report_not_rendered(draft, message)
+    draft.end(WorkflowState.FAILED, Reason.TEMPLATE_NOT_RENDERED, message)
+    return draft.decision().actions
 
 
 async def agent_rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]:
@@ -171,17 +176,18 @@ async def agent_rendered(renderer: Renderer, arguments: RenderArguments) -> Sequ
     Raises:
         IronbellError: the text has an error.
     """
-    workflow = arguments.workflow
-    agent_id = (await _render(renderer, arguments)).tasks[0].agent_id
-    status = msgspec.structs.replace(workflow.status, agent_id=agent_id)
-    return do(_tried(arguments), statuses.written(workflow, status)).actions
+    draft = arguments.draft()
+    draft.status = replace(draft.status, agent_id=(await _render(renderer, arguments)).tasks[0].agent_id)
+    draft.first.append(_tried(arguments))
+    return draft.decision().actions
 
 
 def no_agent(arguments: RenderArguments, error: IronbellError) -> Sequence[Action]:
     """The actions that report that a disabled Workflow does not render."""
-    message = f"error rendering template: {error.message}"
-    status = not_rendered(arguments.workflow.status, message, arguments.now)
-    return do(_tried(arguments), statuses.written(arguments.workflow, status)).actions
+    draft = arguments.draft()
+    report_not_rendered(draft, f"error rendering template: {error.message}")
+    draft.first.append(_tried(arguments))
+    return draft.decision().actions
 
 
 async def job_rendered(renderer: Renderer, arguments: JobArguments) -> Sequence[Action]:
@@ -200,21 +206,15 @@ async def job_rendered(renderer: Renderer, arguments: JobArguments) -> Sequence[
 
 def job_failed(arguments: JobArguments, error: IronbellError) -> Sequence[Action]:
     """The actions that fail a Workflow whose custom boot does not render."""
-    workflow, now = arguments.workflow, arguments.now
-    message = f"Job {arguments.plan.name}: {error.message}"
-    status = statuses.with_upstream(
-        workflow.status, WorkflowConditionType.BOOT_JOB_SETUP_FAILED, True, message, now=now
-    )
-    reason = Reason.INVALID_BOOT_OPTIONS
-    return statuses.changed(
-        workflow, statuses.terminated(status, WorkflowState.FAILED, reason, message, now=now)
-    ).actions
+    draft, message = WorkflowDraft(arguments.workflow, arguments.now), f"Job {arguments.plan.name}: {error.message}"
+    draft.fail_job(WorkflowConditionType.BOOT_JOB_SETUP_FAILED, Reason.INVALID_BOOT_OPTIONS, message)
+    return draft.decision().actions
 
 
-def not_rendered(status: WorkflowStatus, message: str, now: datetime) -> WorkflowStatus:
-    """The status with the reason why the Template was not rendered."""
-    status = msgspec.structs.replace(status, template_rendering=TemplateRendering.FAILED)
-    return statuses.with_upstream(status, WorkflowConditionType.TEMPLATE_RENDERED_SUCCESS, False, message, now=now)
+def report_not_rendered(draft: WorkflowDraft, message: str) -> None:
+    """Report the reason why the Template was not rendered."""
+    draft.status = replace(draft.status, template_rendering=TemplateRendering.FAILED)
+    draft.upstream(WorkflowConditionType.TEMPLATE_RENDERED_SUCCESS, False, message)
 
 
 def fingerprint(workflow: Workflow, template: Template, hardware: Hardware | None) -> str:
@@ -256,12 +256,10 @@ def _task(workflow: Workflow, number: int, task: WorkflowTask) -> WorkflowTask:
     created = parse_rfc3339(workflow.metadata.creation_timestamp or "1970-01-01T00:00:00Z")
     uid = workflow.metadata.uid
     actions = [
-        msgspec.structs.replace(
-            action, id=derived_ulid(created, uid, str(number), str(position)), state=WorkflowState.PENDING
-        )
+        replace(action, id=derived_ulid(created, uid, str(number), str(position)), state=WorkflowState.PENDING)
         for position, action in enumerate(task.actions)
     ]
-    return msgspec.structs.replace(task, id=derived_ulid(created, uid, str(number)), actions=actions)
+    return replace(task, id=derived_ulid(created, uid, str(number)), actions=actions)
 
 
 def _marked(arguments: RenderArguments) -> MergePatch | None:
@@ -284,4 +282,4 @@ async def _filled(renderer: Renderer, action: BmcAction, hardware: Hardware) -> 
     if media is None or "{{" not in media.media_url:
         return action
     url = await renderer.media_url(media.media_url, hardware)
-    return msgspec.structs.replace(action, virtual_media_action=msgspec.structs.replace(media, media_url=url))
+    return replace(action, virtual_media_action=replace(media, media_url=url))

@@ -27,9 +27,10 @@ from ironbell.base.quantities import decimal
 from ironbell.contract.servers.directory import AGENT_TIMEOUT, ERROR
 from ironbell.contract.servers.identity import supersedes
 from ironbell.controllers.tink import status as statuses
-from ironbell.controllers.tink.names import CONDITION_SUCCEEDED, Reason
+from ironbell.controllers.tink.names import Reason
 from ironbell.controllers.tink.observed import Observed
-from ironbell.kube.decision import Decision, patch
+from ironbell.controllers.tink.status import WorkflowDraft
+from ironbell.kube.decision import patch
 
 ACTION_GRACE_S: Final = 60.0
 """Grace period for the report of an agent, which itself ends an action that has timed out."""
@@ -64,29 +65,22 @@ class Deadline:
     action_id: str = ""
 
 
-def pending(observed: Observed, now: datetime) -> Decision:
+def pending(draft: WorkflowDraft, observed: Observed) -> None:
     """Wait for the agent, until the timeout of an annotation, if there is one."""
-    workflow = observed.workflow
-    situation = _in_doubt(observed) or _situation(workflow, workflow.status)
-    status = _seen(workflow.status, situation, now)
-    return _until(workflow, status, [*_limit(status, situation, now), *_global_limit(status, situation)], now)
+    _wait_until(draft, _in_doubt(observed) or _situation(draft.obj, draft.status))
 
 
-def running(observed: Observed, now: datetime) -> Decision:
+def running(draft: WorkflowDraft, observed: Observed) -> None:
     """Hand over between agents, set the deadline, and time out; record that the new system has no token, if a previous
     system had one."""
-    workflow = observed.workflow
-    status = _handed_over(workflow.status)
+    status = _handed_over(draft.status)
     if status.global_timeout > 0 and status.global_execution_stop is None:
-        stop = _after(now, status.global_timeout)
+        stop = _after(draft.now, status.global_timeout)
         status = msgspec.structs.replace(status, global_execution_stop=rfc3339(stop))
-    situation = _situation(workflow, status)
-    status = _seen(status, situation, now)
-    decision = _until(workflow, status, [*_limit(status, situation, now), *_global_limit(status, situation)], now)
-    if observed.hardware is None or not (marks := supersedes(workflow, observed.hardware)):
-        return decision
-    mark = patch(HARDWARE, observed.hardware, {"metadata": {"annotations": marks}}, locked=True)
-    return replace(decision, actions=(mark, *decision.actions))
+    draft.status = status
+    if observed.hardware is not None and (marks := supersedes(draft.obj, observed.hardware)):
+        draft.owned.append(patch(HARDWARE, observed.hardware, {"metadata": {"annotations": marks}}, locked=True))
+    _wait_until(draft, _situation(draft.obj, draft.status))
 
 
 def is_to_hand_over(status: WorkflowStatus) -> bool:
@@ -135,9 +129,10 @@ def _situation(workflow: Workflow, status: WorkflowStatus) -> Situation:
     return Situation(Reason.ACTIONS_RUNNING, message, limit_s, Reason.AGENT_SILENT, timeout_message)
 
 
-def waits_for_agent(workflow: Workflow, status: WorkflowStatus, now: datetime) -> WorkflowStatus:
-    """The status that waits until the agent requests the first action."""
-    return _seen(status, _not_seen(workflow, status), now)
+def wait_for_agent(draft: WorkflowDraft) -> None:
+    """Wait until the agent requests the first action."""
+    waiting = _not_seen(draft.obj, draft.status)
+    draft.wait_for(waiting.reason, waiting.message)
 
 
 def _not_seen(workflow: Workflow, status: WorkflowStatus) -> Situation:
@@ -169,22 +164,18 @@ def _running_action(status: WorkflowStatus, action: WorkflowAction, about: str) 
     )
 
 
-def _seen(status: WorkflowStatus, situation: Situation, now: datetime) -> WorkflowStatus:
-    return statuses.waits(status, situation.reason, situation.message, now=now)
-
-
 def _after(moment: datetime, seconds: float) -> datetime:
     return moment + timedelta(seconds=min(seconds, LONGEST_S))
 
 
-def _limit(status: WorkflowStatus, situation: Situation, now: datetime) -> Iterable[Deadline]:
-    current = statuses.condition(status, CONDITION_SUCCEEDED)
+def _limit(draft: WorkflowDraft, situation: Situation) -> Iterable[Deadline]:
+    current = draft.succeeded
     if situation.limit_s is None or current is None or current.time is None:
         return ()
     since = parse_rfc3339(current.time)
     began = parse_rfc3339(situation.began) if situation.began else since
     # A start in the future is by another clock.
-    since = began if since < began <= now else since
+    since = began if since < began <= draft.now else since
     at = _after(since, situation.limit_s)
     return (Deadline(at, situation.too_late, situation.timeout_message, situation.action_id),)
 
@@ -197,28 +188,32 @@ def _global_limit(status: WorkflowStatus, situation: Situation) -> Iterable[Dead
     return (Deadline(at, Reason.GLOBAL_TIMEOUT, message, situation.action_id),)
 
 
-def _until(workflow: Workflow, status: WorkflowStatus, deadlines: Iterable[Deadline], now: datetime) -> Decision:
+def _wait_until(draft: WorkflowDraft, situation: Situation) -> None:
+    """Wait, and time out at the first deadline."""
+    draft.wait_for(situation.reason, situation.message)
+    deadlines = [*_limit(draft, situation), *_global_limit(draft.status, situation)]
     first = min(deadlines, key=lambda deadline: deadline.at, default=None)
     if first is None:
-        return statuses.changed(workflow, status)
-    if now < first.at:
-        return statuses.changed(workflow, status, requeue_after_s=(first.at - now).total_seconds())
-    return statuses.changed(workflow, _timed_out(status, first, now))
+        return
+    if draft.now < first.at:
+        draft.requeue_after(first.at - draft.now)
+    else:
+        _time_out(draft, first)
 
 
-def _timed_out(status: WorkflowStatus, deadline: Deadline, now: datetime) -> WorkflowStatus:
+def _time_out(draft: WorkflowDraft, deadline: Deadline) -> None:
+    status, state = draft.status, WorkflowState.TIMEOUT
     task_and_action = statuses.find_action(status.tasks, deadline.action_id)
     if task_and_action is not None:
-        state = WorkflowState.TIMEOUT
-        stopped = rfc3339(now)
         action = msgspec.structs.replace(
-            task_and_action[1], state=state, execution_stop=stopped, message=deadline.message
+            task_and_action[1], state=state, execution_stop=rfc3339(draft.now), message=deadline.message
         )
         status = statuses.with_actions(status, action.id, action)
         if status.current_state is not None:
             current = msgspec.structs.replace(status.current_state, state=state)
             status = msgspec.structs.replace(status, current_state=current)
-    return statuses.terminated(status, WorkflowState.TIMEOUT, deadline.reason, deadline.message, now=now)
+    draft.status = status
+    draft.end(state, deadline.reason, deadline.message)
 
 
 def _current(status: WorkflowStatus) -> tuple[WorkflowTask, WorkflowAction] | None:

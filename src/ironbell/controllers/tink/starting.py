@@ -5,14 +5,11 @@ Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/{reconciler,pre
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import WorkflowConditionType
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import WorkflowState
-from ironbell.controllers.tink import bootjob, netboot, states
-from ironbell.controllers.tink import status as statuses
+from ironbell.controllers.tink import bootjob, netboot
 from ironbell.controllers.tink.bootjob import Plan, Stage, UnusableBootOptionsError
 from ironbell.controllers.tink.names import ANNOTATION_RENDERED_FROM, Reason
 from ironbell.controllers.tink.observed import Observed, bmc_keys
@@ -24,53 +21,68 @@ from ironbell.controllers.tink.render import (
     JobArguments,
     RenderArguments,
     fingerprint,
-    not_rendered,
+    report_not_rendered,
 )
-from ironbell.controllers.tink.running import waits_for_agent
-from ironbell.kube.decision import Action, Decision, Effect, do
+from ironbell.controllers.tink.running import wait_for_agent
+from ironbell.controllers.tink.status import WorkflowDraft
+from ironbell.kube.decision import Action, Effect
 
 
-def new(observed: Observed, now: datetime) -> Decision:
+def new(draft: WorkflowDraft, observed: Observed) -> None:
     """Render the Workflow as soon as Template and Hardware exist."""
-    workflow, template = observed.workflow, observed.template
+    workflow, template, hardware = draft.obj, observed.template, observed.hardware
+    namespace, name = workflow.metadata.namespace, workflow.spec.hardware_ref
     if template is None:
-        name = workflow.spec.template_ref
-        remedy = f"Template {name} does not exist in namespace {workflow.metadata.namespace}. Create it."
-        message = remedy if name else "spec.templateRef is empty. Set it to the name of a Template."
-        return _missing(observed, Reason.TEMPLATE_MISSING, "template not found", message, now)
-    if workflow.spec.hardware_ref and observed.hardware is None:
-        name = workflow.spec.hardware_ref
-        message = f"Hardware {name} does not exist in namespace {workflow.metadata.namespace}. Create it."
-        return _missing(observed, Reason.HARDWARE_MISSING, f"hardware not found: {name}", message, now)
-    if workflow.spec.disabled:
-        return _disabled(observed, template, now)
-    arguments = RenderArguments(workflow, template, observed.hardware, now)
-    return do(Effect(RENDER, arguments, timeout_s=EFFECT_TIMEOUT_S))
+        message = "spec.templateRef is empty. Set it to the name of a Template."
+        if workflow.spec.template_ref:
+            message = f"Template {workflow.spec.template_ref} does not exist in namespace {namespace}. Create it."
+        report_not_rendered(draft, "template not found")
+        draft.wait_for(Reason.TEMPLATE_MISSING, message)
+    elif name and hardware is None:
+        report_not_rendered(draft, f"hardware not found: {name}")
+        draft.wait_for(Reason.HARDWARE_MISSING, f"Hardware {name} does not exist in namespace {namespace}. Create it.")
+    elif not workflow.spec.disabled:
+        draft.last.append(_render(RENDER, draft, observed, template))
+    # A disabled Workflow keeps its state; only its agent id is found, which the workflow service needs.
+    elif workflow.metadata.annotations.get(ANNOTATION_RENDERED_FROM) != fingerprint(workflow, template, hardware):
+        draft.last.append(_render(TRY_RENDER, draft, observed, template))
+    else:
+        draft.wait_for(Reason.DISABLED, "spec.disabled is true. Remove it to start the Workflow.")
 
 
-def preparing(observed: Observed, now: datetime) -> Decision:
+def _render(performer: str, draft: WorkflowDraft, observed: Observed, template: Template) -> Effect:
+    arguments = RenderArguments(draft.obj, template, observed.hardware, draft.now)
+    return Effect(performer, arguments, timeout_s=EFFECT_TIMEOUT_S)
+
+
+def preparing(draft: WorkflowDraft, observed: Observed) -> None:
     """Allow netboot, then boot the server through its BMC."""
-    workflow, hardware = observed.workflow, observed.hardware
+    workflow, hardware = draft.obj, observed.hardware
+    failed = WorkflowConditionType.BOOT_JOB_SETUP_FAILED
     if hardware is None:
         named = workflow.spec.hardware_ref
         message = (
             f"hardware not found: {named}" if named else "spec.hardwareRef is empty, but spec.bootOptions needs it"
         )
-        return _unprepared(observed, Reason.HARDWARE_MISSING, message, now)
+        draft.fail_job(failed, Reason.HARDWARE_MISSING, message)
+        return
     try:
         plan = bootjob.before_first_action(workflow, hardware)
         if plan is not None:
             bootjob.machine_of(hardware)
             _reject_shared_bmc(observed, hardware)
     except UnusableBootOptionsError as error:
-        return _unprepared(observed, error.reason, str(error), now)
+        draft.fail_job(failed, error.reason, str(error))
+        return
     if netboot.must_allow(workflow):
-        change = netboot.allow(workflow, hardware, now)
-        return do(*change.actions, statuses.written(workflow, change.status))
-    if plan is None or bootjob.progress(observed, plan).stage is Stage.COMPLETE:
-        status = states.moved(workflow.status, WorkflowState.PENDING)
-        return statuses.changed(workflow, waits_for_agent(workflow, status, now))
-    return _boot(observed, hardware, plan, now)
+        netboot.allow(draft, hardware)
+    elif plan is None or bootjob.progress(observed, plan).stage is Stage.COMPLETE:
+        draft.move(WorkflowState.PENDING)
+        wait_for_agent(draft)
+    elif (step := bootjob.progress(observed, plan)).stage is Stage.FAILED:
+        draft.fail_job(WorkflowConditionType.BOOT_JOB_FAILED, Reason.BOOT_JOB_FAILED, step.message)
+    else:
+        carry_on(draft, observed, plan)
 
 
 def _reject_shared_bmc(observed: Observed, hardware: Hardware) -> None:
@@ -83,67 +95,27 @@ def _reject_shared_bmc(observed: Observed, hardware: Hardware) -> None:
         )
 
 
-def _boot(observed: Observed, hardware: Hardware, plan: Plan, now: datetime) -> Decision:
-    workflow = observed.workflow
-    step = bootjob.progress(observed, plan)
-    if step.stage is Stage.FAILED:
-        status = statuses.with_upstream(
-            workflow.status, WorkflowConditionType.BOOT_JOB_FAILED, True, step.message, now=now
-        )
-        reason = Reason.BOOT_JOB_FAILED
-        return statuses.changed(
-            workflow, statuses.terminated(status, WorkflowState.FAILED, reason, step.message, now=now)
-        )
-    return carry_on(observed, hardware, plan, now)
-
-
-def carry_on(observed: Observed, hardware: Hardware | None, plan: Plan, now: datetime) -> Decision:
+def carry_on(draft: WorkflowDraft, observed: Observed, plan: Plan) -> None:
     """The next step of a Job that has neither failed nor completed, before the first or after the last action."""
-    workflow, job = observed.workflow, observed.jobs.get(plan.name)
+    hardware, job = observed.hardware, observed.jobs.get(plan.name)
     step = bootjob.progress(observed, plan)
-    status = workflow.status
-    if step.stage is Stage.TO_CREATE and hardware is not None:
-        return do(_creation(observed, hardware, plan, now))
-    if step.stage is Stage.TO_RECORD and job is not None:
-        recorded = bootjob.recorded(status, plan, job, now)
-        message = bootjob.running(job).message or f"Job {plan.name}"
-        return statuses.changed(workflow, statuses.waits(recorded, Reason.BOOT_JOB_RUNNING, message, now=now))
-    if step.stage is Stage.TO_COMPLETE:
-        return statuses.changed(workflow, bootjob.completed(status, plan, now))
     message = step.message or f"Job {plan.name}"
-    decision = statuses.changed(workflow, statuses.waits(status, Reason.BOOT_JOB_RUNNING, message, now=now))
-    if step.stage is Stage.STALE and job is not None:
-        return do(*decision.actions, bootjob.discard(job), waiting=decision.waiting)
-    return decision
+    if step.stage is Stage.TO_CREATE and hardware is not None:
+        draft.last.append(_creation(draft, hardware, plan))
+        return
+    if step.stage is Stage.TO_COMPLETE:
+        bootjob.complete(draft, plan)
+        return
+    if step.stage is Stage.TO_RECORD and job is not None:
+        bootjob.record(draft, plan, job)
+        message = bootjob.running(job).message or message
+    elif step.stage is Stage.STALE and job is not None:
+        draft.last.append(bootjob.discard(job))
+    draft.wait_for(Reason.BOOT_JOB_RUNNING, message)
 
 
-def _creation(observed: Observed, hardware: Hardware, plan: Plan, now: datetime) -> Action:
+def _creation(draft: WorkflowDraft, hardware: Hardware, plan: Plan) -> Action:
     if plan.templated:
-        arguments = JobArguments(observed.workflow, hardware, plan, now)
+        arguments = JobArguments(draft.obj, hardware, plan, draft.now)
         return Effect(RENDER_JOB, arguments, timeout_s=EFFECT_TIMEOUT_S)
-    return bootjob.new_job(observed.workflow, hardware, plan)
-
-
-def _unprepared(observed: Observed, reason: Reason, message: str, now: datetime) -> Decision:
-    status = observed.workflow.status
-    status = statuses.with_upstream(status, WorkflowConditionType.BOOT_JOB_SETUP_FAILED, True, message, now=now)
-    return statuses.changed(
-        observed.workflow, statuses.terminated(status, WorkflowState.FAILED, reason, message, now=now)
-    )
-
-
-def _missing(observed: Observed, reason: Reason, short: str, message: str, now: datetime) -> Decision:
-    status = not_rendered(observed.workflow.status, short, now)
-    return statuses.changed(observed.workflow, statuses.waits(status, reason, message, now=now))
-
-
-def _disabled(observed: Observed, template: Template, now: datetime) -> Decision:
-    """Keep a disabled Workflow in its state; only find its agent id, which the workflow service needs."""
-    workflow = observed.workflow
-    if workflow.metadata.annotations.get(ANNOTATION_RENDERED_FROM) != fingerprint(
-        workflow, template, observed.hardware
-    ):
-        arguments = RenderArguments(workflow, template, observed.hardware, now)
-        return do(Effect(TRY_RENDER, arguments, timeout_s=EFFECT_TIMEOUT_S))
-    message = "spec.disabled is true. Remove it to start the Workflow."
-    return statuses.changed(workflow, statuses.waits(workflow.status, Reason.DISABLED, message, now=now))
+    return bootjob.new_job(draft.obj, hardware, plan)

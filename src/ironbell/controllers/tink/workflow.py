@@ -20,15 +20,14 @@ from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowState
 from ironbell.contract.servers.boot_token import revocation
 from ironbell.contract.servers.restored import hold_reason
 from ironbell.controllers.tink import finishing, observed, running, starting, states
-from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import Reason
 from ironbell.controllers.tink.observed import Observed
-from ironbell.kube.decision import Decision, Key, wait
-from ironbell.kube.finalizers import is_deleting
+from ironbell.controllers.tink.status import WorkflowDraft
+from ironbell.kube.decision import Decision, Key
 from ironbell.kube.reconciler import Cache, Changes, Declaration, Watch, owned_by
 from ironbell.provisioner.permission import hold_objection, workflow_objection
 
-Handler = Callable[[Observed, datetime], Decision]
+Handler = Callable[[WorkflowDraft, Observed], None]
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     states.NEW: starting.new,
@@ -86,33 +85,29 @@ class WorkflowReconciler:
         return observed.observe(cache, key)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        workflow = observed.workflow
-        if is_deleting(workflow):
-            return finishing.deleting(observed, now)
-        if ANNOTATION_DISABLED in workflow.metadata.annotations:
-            reason = workflow.metadata.annotations[ANNOTATION_DISABLED]
-            return wait(Reason.DISABLED, f"Annotation {ANNOTATION_DISABLED} is set: {reason or 'no reason given'}.")
-        if observed.hardware is not None and (held := hold_reason(observed.hardware)) is not None:
-            return _held_back(workflow, held, now)
-        if workflow.status.state in _BEFORE_THE_START and (objection := _objection(observed)) is not None:
-            return statuses.changed(workflow, statuses.waits(workflow.status, *objection, now=now))
-        if (revoked := _revoked(observed)) and workflow.status.state in _BEFORE_THE_END:
-            status = statuses.terminated(
-                workflow.status, WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked, now=now
-            )
-            return statuses.changed(workflow, status)
-        handler = HANDLERS.get(workflow.status.state)
-        if handler is None:
-            message = f"status.state {workflow.status.state!r} is not a state that this controller knows."
-            return statuses.changed(workflow, statuses.waits(workflow.status, Reason.UNKNOWN_STATE, message, now=now))
-        return handler(observed, now)
+        draft = WorkflowDraft(observed.workflow, now)
+        _decide(draft, observed)
+        return draft.decision()
 
 
-def _held_back(workflow: Workflow, reason: str, now: datetime) -> Decision:
-    """Do not touch server and BMC: the object was restored, and what happened since its backup is unknown."""
-    if workflow.status.state in states.TERMINAL:
-        return wait(Reason.NOT_CONFIRMED, reason)
-    return statuses.changed(workflow, statuses.waits(workflow.status, Reason.NOT_CONFIRMED, reason, now=now))
+def _decide(draft: WorkflowDraft, observed: Observed) -> None:
+    workflow, state = draft.obj, draft.status.state
+    if draft.is_deleting:
+        finishing.delete(draft, observed)
+    elif ANNOTATION_DISABLED in workflow.metadata.annotations:
+        reason = workflow.metadata.annotations[ANNOTATION_DISABLED] or "no reason given"
+        draft.wait(Reason.DISABLED, f"Annotation {ANNOTATION_DISABLED} is set: {reason}.")
+    elif observed.hardware is not None and (held := hold_reason(observed.hardware)) is not None:
+        # Server and BMC are left alone: the object was restored, and what happened since its backup is unknown.
+        (draft.wait if state in states.TERMINAL else draft.wait_for)(Reason.NOT_CONFIRMED, held)
+    elif state in _BEFORE_THE_START and (objection := _objection(observed)) is not None:
+        draft.wait_for(*objection)
+    elif (revoked := _revoked(observed)) and state in _BEFORE_THE_END:
+        draft.end(WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked)
+    elif (handler := HANDLERS.get(state)) is not None:
+        handler(draft, observed)
+    else:
+        draft.wait_for(Reason.UNKNOWN_STATE, f"status.state {state!r} is not a state that this controller knows.")
 
 
 def _objection(observed: Observed) -> tuple[Reason, str] | None:
