@@ -33,7 +33,8 @@ from ironbell.contract.servers.directory import (
 )
 from ironbell.controllers.tink.observed import BY_BMC, bmc_keys, sharers_of_bmc
 from ironbell.controllers.tink.status import shortened
-from ironbell.kube.decision import DONE, Action, Decision, Key, do, emit, patch, patch_status, wait
+from ironbell.kube.decision import Action, Decision, Key, patch
+from ironbell.kube.draft import Draft, replace
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
@@ -127,34 +128,35 @@ class HardwareReconciler:
         return HardwareObserved(hardware, tuple(conflicts), bmc)
 
     def decide(self, observed: HardwareObserved, now: datetime) -> Decision:
-        hardware = observed.hardware
-        if is_deleting(hardware):
-            return _deleting(observed)
-        if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
-            return DONE  # its copy is in use, and the move is about to delete this object
-        problem = shortened("; ".join([*observed.conflicts, *problems(hardware)]), MESSAGE_LIMIT)
-        state = HardwareState.ERROR if problem else HardwareState.READY
-        known = hardware.metadata.annotations.get(ERROR, "")
-        is_news = (hardware.status.state, known) != (state, problem)
-        reason = "HardwareConflict" if observed.conflicts else "HardwareInvalid"
-        return do(
-            _written(observed, {ERROR: problem, DELETION_WAITS_FOR: ""}),
-            patch_status(HARDWARE, hardware, {"state": state}) if hardware.status.state != state else None,
-            emit(HARDWARE, hardware, reason=reason, message=problem, warning=True) if problem and is_news else None,
-        )
+        draft = Draft(HARDWARE, observed.hardware, now)
+        if draft.is_deleting:
+            _delete(draft, observed)
+        elif ANNOTATION_DELETE_FOR_MOVE not in draft.metadata.annotations:
+            # otherwise its copy is in use, and the move is about to delete this object
+            _report(draft, observed)
+        return draft.decision()
 
 
-def _deleting(observed: HardwareObserved) -> Decision:
+def _report(draft: Draft[Hardware], observed: HardwareObserved) -> None:
+    problem = shortened("; ".join([*observed.conflicts, *problems(draft.obj)]), MESSAGE_LIMIT)
+    state = HardwareState.ERROR if problem else HardwareState.READY
+    known = draft.metadata.annotations.get(ERROR, "")
+    if problem and (draft.status.state, known) != (state, problem):
+        draft.emit("HardwareConflict" if observed.conflicts else "HardwareInvalid", problem, warning=True)
+    draft.first.append(_written(observed, {ERROR: problem, DELETION_WAITS_FOR: ""}))
+    draft.status = replace(draft.status, state=state)
+
+
+def _delete(draft: Draft[Hardware], observed: HardwareObserved) -> None:
     """Report what the deletion waits for, and remove the finalizer of a hold that was removed."""
-    hardware = observed.hardware
-    waits_for = deletion_waits_for(hardware)
-    write = _written(observed, {DELETION_WAITS_FOR: waits_for})
-    if not waits_for:
-        return do(write)
-    message = f"The deletion waits for {waits_for}."
-    reason = "WaitingForRelease" if claim_of(hardware) is not None else "HardwareHeld"
-    is_news = hardware.metadata.annotations.get(DELETION_WAITS_FOR) != waits_for
-    return wait(reason, message, write, emit(HARDWARE, hardware, reason=reason, message=message) if is_news else None)
+    waits_for = deletion_waits_for(draft.obj)
+    draft.first.append(_written(observed, {DELETION_WAITS_FOR: waits_for}))
+    if waits_for:
+        reason = "WaitingForRelease" if claim_of(draft.obj) is not None else "HardwareHeld"
+        message = f"The deletion waits for {waits_for}."
+        draft.wait(reason, message)
+        if draft.metadata.annotations.get(DELETION_WAITS_FOR) != waits_for:
+            draft.emit(reason, message)
 
 
 def _written(observed: HardwareObserved, desired: Mapping[str, str]) -> Action | None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import msgspec
-
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.inventory import Attributes
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
@@ -18,9 +16,9 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.clusters.capabilities import capabilities
 from ironbell.contract.servers.agent_inventory import in_band
 from ironbell.contract.servers.inventory_labels import INVENTORY_LABELS, LABELS, labels_of, remembered, to_remember
-from ironbell.kube.decision import Decision, Key, MergePatch, do, patch
+from ironbell.kube.decision import Decision, Key, MergePatch, patch
+from ironbell.kube.draft import Draft, replace
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Declaration
 
 
@@ -35,8 +33,14 @@ class HardwareInventoryReconciler:
         return None if hardware is None or is_deleting(hardware) else hardware
 
     def decide(self, observed: Hardware, now: datetime) -> Decision:
-        # Both have the version that was observed as their condition: the runtime follows its own writes.
-        return do(_labelled(observed), _in_band_status(observed, now))
+        draft = Draft(HARDWARE, observed, now)
+        draft.first.append(_labelled(observed))
+        inventory = in_band(draft.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
+        old = draft.status.attributes or Attributes()
+        if inventory != (replace(old.in_band, last_updated=None) if old.in_band is not None else None):
+            new = replace(inventory, last_updated=rfc3339(now)) if inventory is not None else None
+            draft.status = replace(draft.status, attributes=replace(old, in_band=new))
+        return draft.decision()
 
 
 def _labelled(hardware: Hardware) -> MergePatch | None:
@@ -52,16 +56,3 @@ def _labelled(hardware: Hardware) -> MergePatch | None:
         return None
     metadata = {"labels": {**stale, **news}, "annotations": {INVENTORY_LABELS: text or None}}
     return patch(HARDWARE, hardware, {"metadata": metadata}, locked=True)
-
-
-def _in_band_status(hardware: Hardware, now: datetime) -> MergePatch | None:
-    inventory = in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
-    old = hardware.status.attributes or Attributes()
-    known = msgspec.structs.replace(old.in_band, last_updated=None) if old.in_band is not None else None
-    if inventory == known:
-        return None
-    new = msgspec.structs.replace(inventory, last_updated=rfc3339(now)) if inventory is not None else None
-    attributes = msgspec.structs.replace(old, in_band=new)
-    return status_change(
-        HARDWARE, hardware, hardware.status, msgspec.structs.replace(hardware.status, attributes=attributes)
-    )

@@ -17,7 +17,8 @@ from ironbell.api.tinkerbell.template import TEMPLATE, Template, TemplateState
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.servers.directory import ERROR
 from ironbell.controllers.tink.status import shortened
-from ironbell.kube.decision import Decision, Fact, Key, Need, Query, do, emit, patch, patch_status, wait
+from ironbell.kube.decision import Decision, Fact, Key, Need, Query, patch
+from ironbell.kube.draft import Draft, replace
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Declaration, Resolver
 
@@ -59,12 +60,14 @@ class TemplateReconciler:
         return TemplateObserved(template, cache.fact(_query(template), None))
 
     def decide(self, observed: TemplateObserved, now: datetime) -> Decision:
-        template, parsed = observed.template, observed.parsed
-        need = Need(_query(template), FOREVER_S, timeout_s=PARSE_TIMEOUT_S)
+        draft, parsed = Draft(TEMPLATE, observed.template, now), observed.parsed
+        draft.need(Need(_query(draft.obj), FOREVER_S, timeout_s=PARSE_TIMEOUT_S))
         if parsed is None:
-            return wait("Parsing", "Parsing the text.", needs=[need])
-        problem = parsed.error.message if parsed.value is None and parsed.error is not None else parsed.value or ""
-        return _record(template, shortened(problem, MESSAGE_LIMIT), need)
+            draft.wait("Parsing", "Parsing the text.")
+        else:
+            problem = parsed.error.message if parsed.value is None and parsed.error is not None else parsed.value or ""
+            _report(draft, shortened(problem, MESSAGE_LIMIT))
+        return draft.decision()
 
 
 Parse: TypeAlias = Callable[[str, str], Awaitable[None]]
@@ -91,15 +94,12 @@ def _query(template: Template) -> Parsed:
     return Parsed(template.spec.data, template.metadata.namespace)
 
 
-def _record(template: Template, problem: str, need: Need[str]) -> Decision:
+def _report(draft: Draft[Template], problem: str) -> None:
     state = TemplateState.ERROR if problem else TemplateState.READY
-    known = template.metadata.annotations.get(ERROR, "")
-    if (template.status.state, known) == (state, problem):
-        return do(needs=[need])
-    annotation = {"metadata": {"annotations": {ERROR: problem or None}}}
-    return do(
-        patch(TEMPLATE, template, annotation, locked=True) if known != problem else None,
-        patch_status(TEMPLATE, template, {"state": state}) if template.status.state != state else None,
-        emit(TEMPLATE, template, reason="TemplateInvalid", message=problem, warning=True) if problem else None,
-        needs=[need],
-    )
+    known = draft.metadata.annotations.get(ERROR, "")
+    if problem and (draft.status.state, known) != (state, problem):
+        draft.emit("TemplateInvalid", problem, warning=True)
+    if known != problem:
+        annotation = {"metadata": {"annotations": {ERROR: problem or None}}}
+        draft.first.append(patch(TEMPLATE, draft.obj, annotation, locked=True))
+    draft.status = replace(draft.status, state=state)
