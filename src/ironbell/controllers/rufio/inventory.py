@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
@@ -30,9 +28,9 @@ from ironbell.api.tinkerbell.names import (
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.controllers.rufio.machine import BY_SECRET, contactable, created
 from ironbell.controllers.rufio.target import INVENTORY_TIMEOUT_S, InventoryOf, Target, target_of
-from ironbell.kube.decision import DONE, Action, Decision, Fact, Key, Need, do, emit, patch, wait
+from ironbell.kube.decision import DONE, Action, Decision, Fact, Key, Need, patch
+from ironbell.kube.draft import Draft, replace
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.bmc_address import pin_of, to_record
 
@@ -92,62 +90,59 @@ class InventoryReconciler:
         return InventoryObserved(hardware, machine, target, inventory, others)
 
     def decide(self, observed: InventoryObserved, now: datetime) -> Decision:
-        hardware, machine, fact = observed.hardware, observed.machine, observed.inventory
-        if ANNOTATION_DISABLE_OUT_OF_BAND_INVENTORY in hardware.metadata.annotations:
+        draft, machine = Draft(HARDWARE, observed.hardware, now), observed.machine
+        contact = contactable(machine)
+        if ANNOTATION_DISABLE_OUT_OF_BAND_INVENTORY in draft.metadata.annotations:
             return DONE
         if ANNOTATION_DISABLED in machine.metadata.annotations:
-            return wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set on the bmc Machine.")
-        contact = contactable(machine)
-        if contact is None:
-            return wait("Asking", f"BMC {machine.metadata.name} was not contacted yet.")
-        if contact.status != "True":
-            return wait("NotContactable", f"BMC {machine.metadata.name} does not respond.")
-        if to_record(machine):
-            return wait("AddressNotRecorded", f"The address of BMC {machine.metadata.name} is not recorded yet.")
-        refresh = ANNOTATION_REFRESH_INVENTORY in machine.metadata.annotations
-        known = hardware.status.attributes.out_of_band if hardware.status.attributes is not None else None
-        age_s = _age_s(known, now)
-        requested = _requested_at(machine, now) if refresh else None
-        if refresh and requested is None:
-            stamp = f"{_REQUESTED}{rfc3339_micro(now)}"
-            return do(_requests(machine, stamp))
-        if known is not None and not refresh and age_s < INVENTORY_INTERVAL_S and fact is None:
-            return do(requeue_after_s=INVENTORY_INTERVAL_S - age_s)
-        # An inventory that is older than the Hardware belongs to another server.
-        since = max([moment for moment in (requested, created(hardware)) if moment is not None], default=None)
-        need = Need(
-            InventoryOf(observed.target, machine.metadata.uid),
-            INVENTORY_INTERVAL_S,
-            newer_than=since,
-            timeout_s=INVENTORY_TIMEOUT_S,
-        )
-        is_old = since is not None and fact is not None and not fact.fresh(now, INVENTORY_INTERVAL_S, since)
-        if fact is None or (is_old and fact.error is None):
-            return wait("Asking", "Querying the inventory.", needs=[need])
-        if fact.value is None or is_old:
-            problem = fact.error.message if fact.error is not None else "no response"
-            message = f"BMC {machine.metadata.name} did not report its inventory: {problem}"
-            return wait("NoInventory", message, needs=[need])
-        return _record(observed, fact.value, refresh=refresh, need=need, now=now)
+            draft.wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set on the bmc Machine.")
+        elif contact is None:
+            draft.wait("Asking", f"BMC {machine.metadata.name} was not contacted yet.")
+        elif contact.status != "True":
+            draft.wait("NotContactable", f"BMC {machine.metadata.name} does not respond.")
+        elif to_record(machine):
+            draft.wait("AddressNotRecorded", f"The address of BMC {machine.metadata.name} is not recorded yet.")
+        else:
+            _query(draft, observed)
+        return draft.decision()
 
 
-def _record(
-    observed: InventoryObserved, inventory: Inventory, *, refresh: bool, need: Need[Any], now: datetime
-) -> Decision:
-    hardware, machine = observed.hardware, observed.machine
-    old = hardware.status.attributes or Attributes()
-    timeless = msgspec.structs.replace(old.out_of_band or Inventory(), last_updated=None)
-    changed = timeless != inventory or old.out_of_band is None
-    new = msgspec.structs.replace(inventory, last_updated=rfc3339(now))
-    status = msgspec.structs.replace(hardware.status, attributes=msgspec.structs.replace(old, out_of_band=new))
-    message = "The BMC reports different hardware than before."
-    event = emit(HARDWARE, hardware, reason="InventoryChanged", message=message)
-    return do(
-        status_change(HARDWARE, hardware, hardware.status, status) if changed else None,
-        event if changed and old.out_of_band is not None else None,
-        _requests(machine, None) if refresh and all(_has(other, inventory) for other in observed.others) else None,
-        needs=[need],
-    )
+def _query(draft: Draft[Hardware], observed: InventoryObserved) -> None:
+    machine, fact, now = observed.machine, observed.inventory, draft.now
+    refresh = ANNOTATION_REFRESH_INVENTORY in machine.metadata.annotations
+    known = draft.status.attributes.out_of_band if draft.status.attributes is not None else None
+    age_s = _age_s(known, now)
+    requested = _requested_at(machine, now) if refresh else None
+    if refresh and requested is None:
+        draft.owned.append(_requests(machine, f"{_REQUESTED}{rfc3339_micro(now)}"))
+        return
+    if known is not None and not refresh and age_s < INVENTORY_INTERVAL_S and fact is None:
+        draft.requeue_after(INVENTORY_INTERVAL_S - age_s)
+        return
+    # An inventory that is older than the Hardware belongs to another server.
+    since = max([moment for moment in (requested, created(draft.obj)) if moment is not None], default=None)
+    query = InventoryOf(observed.target, machine.metadata.uid)
+    draft.need(Need(query, INVENTORY_INTERVAL_S, newer_than=since, timeout_s=INVENTORY_TIMEOUT_S))
+    is_old = since is not None and fact is not None and not fact.fresh(now, INVENTORY_INTERVAL_S, since)
+    if fact is None or (is_old and fact.error is None):
+        draft.wait("Asking", "Querying the inventory.")
+    elif fact.value is None or is_old:
+        problem = fact.error.message if fact.error is not None else "no response"
+        draft.wait("NoInventory", f"BMC {machine.metadata.name} did not report its inventory: {problem}")
+    else:
+        _record(draft, fact.value)
+        if refresh and all(_has(other, fact.value) for other in observed.others):
+            draft.last.append(_requests(machine, None))
+
+
+def _record(draft: Draft[Hardware], inventory: Inventory) -> None:
+    old = draft.status.attributes or Attributes()
+    if old.out_of_band is not None:
+        if replace(old.out_of_band, last_updated=None) == inventory:
+            return
+        draft.emit("InventoryChanged", "The BMC reports different hardware than before.")
+    new = replace(inventory, last_updated=rfc3339(draft.now))
+    draft.status = replace(draft.status, attributes=replace(old, out_of_band=new))
 
 
 def _requests(machine: Machine, value: str | None) -> Action:
@@ -161,7 +156,7 @@ def _has(hardware: Hardware, inventory: Inventory) -> bool:
     if is_deleting(hardware) or ANNOTATION_DISABLE_OUT_OF_BAND_INVENTORY in hardware.metadata.annotations:
         return True
     stored = hardware.status.attributes.out_of_band if hardware.status.attributes is not None else None
-    return stored is not None and msgspec.structs.replace(stored, last_updated=None) == inventory
+    return stored is not None and replace(stored, last_updated=None) == inventory
 
 
 def _requested_at(machine: Machine, now: datetime) -> datetime | None:

@@ -21,13 +21,14 @@ import msgspec
 from ironbell.api.bmc.job import JOB, Job
 from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.api.bmc.task import TASK, Task, TaskConditionType, TaskSpec
-from ironbell.api.meta import ObjectMeta, OwnerReference
+from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED, LABEL_TASK_OWNER
 from ironbell.bmc.driver import BmcProblem
+from ironbell.contract.owners import owner_reference
 from ironbell.controllers.rufio import jobstatus, taskstatus
+from ironbell.controllers.rufio.jobstatus import JobDraft
 from ironbell.controllers.rufio.names import ANNOTATION_CLAIM, ANNOTATION_MACHINE, ANNOTATION_ON_UNKNOWN
-from ironbell.kube.decision import DONE, Action, Decision, Key, create, delete, do, patch
-from ironbell.kube.decision import wait as waits
+from ironbell.kube.decision import Action, Decision, Key, create, delete, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch, owned_by
 from ironbell.provisioner import bmc_address
@@ -120,78 +121,73 @@ class JobReconciler:
         )
 
     def decide(self, observed: JobObserved, now: datetime) -> Decision:
-        job, machine = observed.job, observed.machine
-        if jobstatus.is_finished(job):
-            return DONE
-        if _is_disabled(job):
-            return waits("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
-        if machine is None:
-            message = f"Machine {'/'.join(machine_key(job))} does not exist. Create it."
-            return jobstatus.held_up(job, "MachineNotFound", message)
-        if problem := bmc_address.problem(machine):
-            return _without_password(job, problem)
-        if machine.metadata.annotations.get(ANNOTATION_CLAIM) != claim_of(job):
-            return _claim(observed, machine, now)
+        draft = JobDraft(observed.job, now)
+        if not jobstatus.is_finished(draft.obj):
+            _decide(draft, observed)
+        return draft.decision()
+
+
+def _decide(draft: JobDraft, observed: JobObserved) -> None:
+    job, machine = draft.obj, observed.machine
+    if _is_disabled(job):
+        draft.wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
+    elif machine is None:
+        message = f"Machine {'/'.join(machine_key(job))} does not exist. Create it."
+        draft.hold_up("MachineNotFound", message)
+    elif problem := bmc_address.problem(machine):
         if job.status.start_time is None:
-            return do(jobstatus.began(job, now))
-        return _next(observed, machine, now)
+            draft.hold_up(BmcProblem.ADDRESS, problem)
+        else:
+            draft.progress(BmcProblem.ADDRESS, problem, problem)
+    elif machine.metadata.annotations.get(ANNOTATION_CLAIM) != claim_of(job):
+        _claim(draft, observed, machine)
+    elif job.status.start_time is None:
+        draft.begin()
+    else:
+        _next(draft, observed, machine)
 
 
-def _claim(observed: JobObserved, machine: Machine, now: datetime) -> Decision:
+def _claim(draft: JobDraft, observed: JobObserved, machine: Machine) -> None:
     other = observed.holder or observed.elder
     if other:
-        message = f"Waiting for Job {other}, which uses Machine {machine.metadata.name}."
-        return jobstatus.held_up(observed.job, "MachineBusy", message)
-    annotations = {ANNOTATION_CLAIM: claim_of(observed.job)}
+        draft.hold_up("MachineBusy", f"Waiting for Job {other}, which uses Machine {machine.metadata.name}.")
+        return
+    annotations = {ANNOTATION_CLAIM: claim_of(draft.obj)}
     if address := bmc_address.to_record(machine):
         annotations[bmc_address.ADDRESS] = address
-    claim = {"metadata": {"annotations": annotations}}
-    return do(patch(MACHINE, machine, claim, locked=True), jobstatus.began(observed.job, now))
+    draft.owned.append(patch(MACHINE, machine, {"metadata": {"annotations": annotations}}, locked=True))
+    draft.begin()
 
 
-def _without_password(job: Job, problem: str) -> Decision:
-    if job.status.start_time is None:
-        return jobstatus.held_up(job, BmcProblem.ADDRESS, problem)
-    return waits(BmcProblem.ADDRESS, problem, jobstatus.progress(job, problem))
-
-
-def _next(observed: JobObserved, machine: Machine, now: datetime) -> Decision:
+def _next(draft: JobDraft, observed: JobObserved, machine: Machine) -> None:
     """Follow the running Task, or create the next one."""
-    job = observed.job
     last = max(observed.tasks, default=-1)
     if last >= 0:
         task = observed.tasks[last]
         failure = taskstatus.condition(task, TaskConditionType.FAILED)
         if taskstatus.has_failed(task) and failure is not None:
-            return jobstatus.failed(job, f"Task {'/'.join(task.key)} failed: {failure.message or 'no reason given'}")
+            draft.fail(f"Task {'/'.join(task.key)} failed: {failure.message or 'no reason given'}")
+            return
         if not taskstatus.has_completed(task):
-            return _wait_for_task(observed, task)
-    if last + 1 >= len(job.spec.tasks):
-        return jobstatus.completed(job, now)
+            _wait_for_task(draft, task)
+            return
     stranger = observed.strangers.get(last + 1)
-    if stranger is not None:
-        deletion = None if is_deleting(stranger) else delete(TASK, stranger)
-        message = f"Task {stranger.metadata.name} of an earlier Job is being deleted."
-        return waits("TaskNameTaken", message, deletion)
-    return do(_creation(job, machine, last + 1))
+    if last + 1 >= len(draft.obj.spec.tasks):
+        draft.complete()
+    elif stranger is None:
+        draft.owned.append(_creation(draft.obj, machine, last + 1))
+    else:
+        draft.owned.append(None if is_deleting(stranger) else delete(TASK, stranger))
+        draft.wait("TaskNameTaken", f"Task {stranger.metadata.name} of an earlier Job is being deleted.")
 
 
-def _wait_for_task(observed: JobObserved, task: Task) -> Decision:
+def _wait_for_task(draft: JobDraft, task: Task) -> None:
     blocked = taskstatus.condition(task, TaskConditionType.COMPLETED)
     message = f"Task {task.metadata.name}: {blocked.message}" if blocked is not None and blocked.message else ""
-    write = jobstatus.progress(observed.job, message)
-    return waits("TaskRunning", message or f"Waiting for Task {task.metadata.name}.", write)
+    draft.progress("TaskRunning", message or f"Waiting for Task {task.metadata.name}.", message)
 
 
 def _creation(job: Job, machine: Machine, place: int) -> Action:
-    owner = OwnerReference(
-        api_version=JOB.api_version,
-        kind=JOB.kind,
-        name=job.metadata.name,
-        uid=job.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
     annotations = {ANNOTATION_MACHINE: "/".join(machine.key)}
     if ANNOTATION_ON_UNKNOWN in job.metadata.annotations:
         annotations[ANNOTATION_ON_UNKNOWN] = job.metadata.annotations[ANNOTATION_ON_UNKNOWN]
@@ -200,7 +196,7 @@ def _creation(job: Job, machine: Machine, place: int) -> Action:
         namespace=job.metadata.namespace,
         labels={LABEL_TASK_OWNER: job.metadata.name},
         annotations=annotations,
-        owner_references=[owner],
+        owner_references=[owner_reference(JOB, job, controller=True)],
     )
     connection = machine.spec.connection
     reference = connection.auth_secret_ref

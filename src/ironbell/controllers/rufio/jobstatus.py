@@ -10,10 +10,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from ironbell.api.bmc.job import JOB, Job, JobCondition, JobConditionType
-from ironbell.api.meta import to_builtin
+from ironbell.api.bmc.job import JOB, Job, JobCondition, JobConditionType, JobStatus
 from ironbell.base.clock import rfc3339
-from ironbell.kube.decision import Decision, MergePatch, do, emit, patch_status, wait
+from ironbell.kube.draft import Draft, replace
 
 MESSAGE_LIMIT: Final = 2048
 
@@ -24,52 +23,43 @@ def is_finished(job: Job) -> bool:
     return any(c.type in ends and c.status == "True" for c in job.status.conditions)
 
 
-def began(job: Job, now: datetime) -> MergePatch:
-    """Record that the Job has claimed its Machine and runs."""
-    status = {"conditions": _with(job, JobConditionType.RUNNING, "True", ""), "startTime": rfc3339(now)}
-    return patch_status(JOB, job, status)
+class JobDraft(Draft[Job]):
+    """A Job's next state."""
 
+    status: JobStatus
 
-def progress(job: Job, message: str) -> MergePatch | None:
-    """Report what the running Job waits for; None if the condition has this message already."""
-    return _running(job, "True", message)
+    def __init__(self, job: Job, now: datetime) -> None:
+        super().__init__(JOB, job, now)
 
+    def begin(self) -> None:
+        """Record that the Job has claimed its Machine and runs."""
+        self._report(JobConditionType.RUNNING, "True")
+        self.status = replace(self.status, start_time=rfc3339(self.now))
 
-def held_up(job: Job, reason: str, message: str) -> Decision:
-    """Report why the Job has not started."""
-    return wait(reason, message, _running(job, "False", message))
+    def progress(self, reason: str, message: str, report: str) -> None:
+        """Wait while the Job runs, and report what for (empty for nothing unusual)."""
+        self.wait(reason, message)
+        self._report(JobConditionType.RUNNING, "True", report)
 
+    def hold_up(self, reason: str, message: str) -> None:
+        """Wait, and report why the Job has not started."""
+        self.wait(reason, message)
+        self._report(JobConditionType.RUNNING, "False", message)
 
-def failed(job: Job, message: str) -> Decision:
-    """Fail the Job."""
-    status = {"conditions": _with(job, JobConditionType.FAILED, "True", message)}
-    return do(
-        patch_status(JOB, job, status),
-        emit(JOB, job, reason="JobFailed", message=message, warning=True),
-    )
+    def fail(self, message: str) -> None:
+        """Fail the Job."""
+        self._report(JobConditionType.FAILED, "True", message)
+        self.emit("JobFailed", message, warning=True)
 
+    def complete(self) -> None:
+        """Complete the Job."""
+        self._report(JobConditionType.COMPLETED, "True")
+        self.status = replace(self.status, completion_time=rfc3339(self.now))
+        count = len(self.obj.spec.tasks)
+        self.emit("JobCompleted", "Completed the operation." if count == 1 else f"Completed all {count} operations.")
 
-def completed(job: Job, now: datetime) -> Decision:
-    """Complete the Job."""
-    status = {"conditions": _with(job, JobConditionType.COMPLETED, "True", ""), "completionTime": rfc3339(now)}
-    count = len(job.spec.tasks)
-    message = "Completed the operation." if count == 1 else f"Completed all {count} operations."
-    return do(
-        patch_status(JOB, job, status),
-        emit(JOB, job, reason="JobCompleted", message=message),
-    )
-
-
-def _running(job: Job, running: str, message: str) -> MergePatch | None:
-    conditions = _with(job, JobConditionType.RUNNING, running, message)
-    return (
-        patch_status(JOB, job, {"conditions": conditions}) if conditions != to_builtin(job.status.conditions) else None
-    )
-
-
-def _with(job: Job, kind: JobConditionType, status: str, message: str) -> list[dict[str, str]]:
-    """All conditions with this one set. Messages of the others are removed, because they are outdated."""
-    new = JobCondition(type=kind, status=status, message=message[:MESSAGE_LIMIT])
-    others = [JobCondition(type=c.type, status=c.status) for c in job.status.conditions if c.type != kind]
-    plain: list[dict[str, str]] = to_builtin([*others, new])
-    return plain
+    def _report(self, kind: JobConditionType, status: str, message: str = "") -> None:
+        """Set a condition, and remove the messages of the others, because they are outdated."""
+        new = JobCondition(type=kind, status=status, message=message[:MESSAGE_LIMIT])
+        others = [JobCondition(type=c.type, status=c.status) for c in self.status.conditions if c.type != kind]
+        self.status = replace(self.status, conditions=[*others, new])

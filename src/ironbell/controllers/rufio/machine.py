@@ -11,17 +11,15 @@ Source: tinkerbell/tinkerbell: rufio/internal/controller/machine.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-import msgspec
-
-from ironbell.api.bmc.machine import MACHINE, Machine, MachineCondition, MachineConditionType, MachineStatus, PowerState
+from ironbell.api.bmc.machine import MACHINE, Machine, MachineCondition, MachineConditionType, PowerState
 from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
-from ironbell.api.meta import Resource
+from ironbell.api.meta import Condition, Resource
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError
@@ -30,9 +28,9 @@ from ironbell.contract.servers.ineffective import FIELDS_WITHOUT_EFFECT, listed,
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE
 from ironbell.controllers.rufio.target import USE_TIMEOUT_S, PowerOf, Target, secret_keys, target_of
-from ironbell.kube.decision import Decision, Emit, Fact, Key, Need, do, emit, patch, wait
+from ironbell.kube.decision import Decision, Fact, Key, Need, patch
+from ironbell.kube.draft import Draft, replace
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.patches import status_change
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.bmc_address import ADDRESS, pin_of, to_record
@@ -117,48 +115,49 @@ class MachineReconciler:
         return MachineObserved(machine, target, power, changed_at, accepted_at)
 
     def decide(self, observed: MachineObserved, now: datetime) -> Decision:
-        machine, power = observed.machine, observed.power
-        if ANNOTATION_DISABLED in machine.metadata.annotations:
-            return wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
-        address = to_record(machine)
-        if address:
-            return do(patch(MACHINE, machine, {"metadata": {"annotations": {ADDRESS: address}}}, locked=True))
+        draft, power = Draft(MACHINE, observed.machine, now, set_condition=_set_condition), observed.power
         need = Need(PowerOf(observed.target), self._interval_s, observed.changed_at, USE_TIMEOUT_S)
-        if power is None or (power.error is None and power.value is None) or _precedes(power, machine):
-            return wait("Asking", "Querying the power state.", needs=[need])
-        if power.error is not None:
-            return self._unreachable(observed, power.error, power.error_at or now, now)
-        if not power.fresh(now, self._interval_s, observed.changed_at):
-            return wait("Asking", "Querying the power state again.", needs=[need])
-        status = _with_ineffective(_contactable(machine.status, True, "", now), machine, now)
-        status = msgspec.structs.replace(status, power_state=power.value or PowerState.UNKNOWN)
-        return do(
-            status_change(MACHINE, machine, machine.status, status),
-            _contact_event(machine, True, "Contactable", f"The BMC responds again. The power is {power.value}."),
-            needs=[need],
-        )
+        address = to_record(draft.obj)
+        if ANNOTATION_DISABLED in draft.metadata.annotations:
+            draft.wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
+        elif address:
+            record = {"metadata": {"annotations": {ADDRESS: address}}}
+            draft.first.append(patch(MACHINE, draft.obj, record, locked=True))
+        elif power is None or (power.error is None and power.value is None) or _precedes(power, draft.obj):
+            draft.wait("Asking", "Querying the power state.")
+            draft.need(need)
+        elif power.error is not None:
+            self._report_error(draft, observed, power.error, power.error_at or now)
+        elif not power.fresh(now, self._interval_s, observed.changed_at):
+            draft.wait("Asking", "Querying the power state again.")
+            draft.need(need)
+        else:
+            _report(draft, "True", "", power.value or PowerState.UNKNOWN)
+            draft.need(need)
+            old = contactable(draft.obj)
+            if old is not None and old.status != "True":
+                draft.emit("Contactable", f"The BMC responds again. The power is {power.value}.")
+        return draft.decision()
 
-    def _unreachable(
-        self, observed: MachineObserved, error: IronbellError, failed_at: datetime, now: datetime
-    ) -> Decision:
-        machine, problem = observed.machine, problem_of(error)
-        ineffective = of_connection(machine.spec.connection) if problem is BmcProblem.UNREACHABLE else []
+    def _report_error(
+        self, draft: Draft[Machine], observed: MachineObserved, error: IronbellError, failed_at: datetime
+    ) -> None:
+        problem, old = problem_of(error), contactable(draft.obj)
+        ineffective = of_connection(draft.obj.spec.connection) if problem is BmcProblem.UNREACHABLE else []
         remedy = f"; {listed(ineffective)}" if ineffective else ""
-        message = reported(problem, f"{error.message}{remedy}")[:MESSAGE_LIMIT]
-        status = _with_ineffective(_contactable(machine.status, False, message, now), machine, now)
-        status = msgspec.structs.replace(status, power_state=PowerState.UNKNOWN)
-        actions = (
-            status_change(MACHINE, machine, machine.status, status),
-            _contact_event(machine, False, problem, error.message[:MESSAGE_LIMIT]),
-        )
+        _report(draft, "False", reported(problem, f"{error.message}{remedy}")[:MESSAGE_LIMIT], PowerState.UNKNOWN)
+        draft.wait(problem, error.message)
+        if old is None or old.status != "False" or reported_problem(old.message) != problem:
+            draft.emit(problem, error.message[:MESSAGE_LIMIT], warning=True)
         if problem in (BmcProblem.CREDENTIALS, BmcProblem.ADDRESS):
-            return wait(problem, error.message, *actions)
-        left_s = self._interval_s - (now - failed_at).total_seconds()
+            return
+        left_s = self._interval_s - (draft.now - failed_at).total_seconds()
         has_entered = observed.accepted_at is not None and observed.accepted_at > failed_at
         if problem is BmcProblem.AUTHENTICATION and left_s > 0 and not has_entered:
-            return wait(problem, error.message, *actions, requeue_after_s=left_s)
-        again = Need(PowerOf(observed.target), min(UNREACHABLE_INTERVAL_S, self._interval_s), timeout_s=USE_TIMEOUT_S)
-        return wait(problem, error.message, *actions, needs=[again])
+            draft.requeue_after(left_s)
+            return
+        age_s = min(UNREACHABLE_INTERVAL_S, self._interval_s)
+        draft.need(Need(PowerOf(observed.target), age_s, timeout_s=USE_TIMEOUT_S))
 
 
 def created(obj: Resource) -> datetime | None:
@@ -178,35 +177,23 @@ def contactable(machine: Machine) -> MachineCondition | None:
     return next((c for c in machine.status.conditions if c.type == MachineConditionType.CONTACTABLE), None)
 
 
-def _with_ineffective(status: MachineStatus, machine: Machine, now: datetime) -> MachineStatus:
-    """The status with a condition that lists fields without effect, or without the condition if all have effect."""
-    ineffective = of_connection(machine.spec.connection)
-    if ineffective:
-        return _with(status, FIELDS_WITHOUT_EFFECT, True, listed(ineffective), now)
-    others = [condition for condition in status.conditions if condition.type != FIELDS_WITHOUT_EFFECT]
-    return msgspec.structs.replace(status, conditions=others)
+def _report(draft: Draft[Machine], value: str, message: str, power: PowerState) -> None:
+    """Report the contact with the BMC, the power state, and fields of the connection without effect."""
+    draft.set(MachineConditionType.CONTACTABLE, value, "", message)
+    if ineffective := of_connection(draft.obj.spec.connection):
+        draft.set(FIELDS_WITHOUT_EFFECT, "True", "", listed(ineffective))
+    else:
+        draft.drop(FIELDS_WITHOUT_EFFECT)
+    draft.status = replace(draft.status, power_state=power)
 
 
-def _contactable(status: MachineStatus, value: bool, message: str, now: datetime) -> MachineStatus:
-    return _with(status, MachineConditionType.CONTACTABLE, value, message, now)
-
-
-def _with(status: MachineStatus, kind: str, value: bool, message: str, now: datetime) -> MachineStatus:
-    """The status with the condition set; `lastUpdateTime` is the time of the last change of the condition's status."""
-    old = next((c for c in status.conditions if c.type == kind), None)
-    since = old.last_update_time if old is not None and old.status == str(value) else None
-    new = MachineCondition(type=kind, status=str(value), last_update_time=since or rfc3339(now), message=message)
-    others = [new if c is old else c for c in status.conditions]
-    return msgspec.structs.replace(status, conditions=[*others, new] if old is None else others)
-
-
-def _contact_event(machine: Machine, value: bool, reason: str, message: str) -> Emit | None:
-    """An event if the BMC stops or resumes responding, or fails for another reason; None for a first success."""
-    old = contactable(machine)
-    if value:
-        if old is None or old.status == "True":
-            return None
-        return emit(MACHINE, machine, reason=reason, message=message)
-    if old is not None and old.status == "False" and reported_problem(old.message) == reason:
-        return None
-    return emit(MACHINE, machine, reason=reason, message=message, warning=True)
+def _set_condition(
+    conditions: Sequence[MachineCondition], condition: Condition, *, now: datetime, generation: int
+) -> Sequence[MachineCondition]:
+    """Set a condition; its `lastUpdateTime` is the time of the last change of its status."""
+    old = next((held for held in conditions if held.type == condition.type), None)
+    since = old.last_update_time if old is not None and old.status == condition.status else None
+    new = MachineCondition(
+        type=condition.type, status=condition.status, last_update_time=since or rfc3339(now), message=condition.message
+    )
+    return [*conditions, new] if old is None else [new if held is old else held for held in conditions]

@@ -19,7 +19,6 @@ from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.bmc.task import Task
 from ironbell.base.clock import parse_rfc3339
-from ironbell.base.errors import IronbellError
 from ironbell.bmc.driver import BmcProblem, problem_of
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio import taskstatus
@@ -27,7 +26,9 @@ from ironbell.controllers.rufio.attempt import Attempt
 from ironbell.controllers.rufio.names import ANNOTATION_ON_UNKNOWN
 from ironbell.controllers.rufio.operation import Nature, Operation, SetPower, describe, goal_of, nature_of
 from ironbell.controllers.rufio.target import EFFECT_TIMEOUT_S, USE_TIMEOUT_S, PowerOf, Target
-from ironbell.kube.decision import Decision, Effect, Fact, Need, do, wait
+from ironbell.controllers.rufio.taskstatus import TaskDraft
+from ironbell.kube.decision import Effect, Fact, Need
+from ironbell.kube.draft import replace
 
 OPERATE: Final = "bmc-operate"
 
@@ -68,65 +69,71 @@ class Operate:
     attempt: Attempt
 
 
-def next_step(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
-    """Decide the next step of an operation that has not completed."""
-    return _STEPS[nature_of(operation)](observed, operation, now)
+def take(draft: TaskDraft, observed: TaskObserved, operation: Operation) -> None:
+    """Take the next step of an operation that has not completed."""
+    _STEPS[nature_of(operation)](draft, observed, operation)
 
 
-def _goal(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+def _goal(draft: TaskDraft, observed: TaskObserved, operation: Operation) -> None:
     attempt, need = observed.attempt, _power_need(observed)
-    state = _reading(observed.power, need, now)
-    if state is not None and state == goal_of(operation):
-        settled = attempts.store(observed.task, attempts.settled(attempt, now)) if attempt.started else None
-        return do(settled, taskstatus.completed(observed.task, "", now))
+    state = _reading(observed.power, need, draft.now)
     if state is None:
-        return _unknown_power(observed, need, now)
+        _query_power(draft, observed, need)
+        return
+    if state == goal_of(operation):
+        if attempt.started:
+            draft.first.append(attempts.store(draft.obj, attempts.settled(attempt, draft.now)))
+        draft.complete()
+        return
     due = _goal_due(attempt, operation)
     if attempt.failed and attempt.problem != BmcProblem.OUTCOME_UNKNOWN:
-        return _again(observed, operation, now)
-    if due is not None and now >= due:
-        return _send(observed, operation, now)
-    message = f"{describe(operation)} was sent, and the power is {state}"
-    left_s = (due - now).total_seconds() if due is not None else None
-    held_up = taskstatus.held_up(observed.task, attempt.problem, attempt.message) if attempt.failed else None
-    return wait("PowerStateNotReached", message, held_up, needs=[need], requeue_after_s=left_s)
+        _send_again(draft, observed, operation)
+    elif due is not None and draft.now >= due:
+        _send(draft, observed, operation)
+    else:
+        draft.wait("PowerStateNotReached", f"{describe(operation)} was sent, and the power is {state}")
+        if attempt.failed:
+            draft.hold_up(attempt.problem, attempt.message)
+        draft.need(need)
+        draft.requeue_after(due - draft.now if due is not None else None)
 
 
-def _setting(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+def _setting(draft: TaskDraft, observed: TaskObserved, operation: Operation) -> None:
     attempt = observed.attempt
     if attempt.accepted:
-        return do(taskstatus.completed(observed.task, "", now))
-    if attempt.failed and attempt.problem != BmcProblem.OUTCOME_UNKNOWN:
-        return _again(observed, operation, now)
-    return _send(observed, operation, now)
+        draft.complete()
+    elif attempt.failed and attempt.problem != BmcProblem.OUTCOME_UNKNOWN:
+        _send_again(draft, observed, operation)
+    else:
+        _send(draft, observed, operation)
 
 
-def _pulse(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+def _pulse(draft: TaskDraft, observed: TaskObserved, operation: Operation) -> None:
     attempt = observed.attempt
+    is_unknown = attempt.is_unknown or attempt.problem == BmcProblem.OUTCOME_UNKNOWN
     if attempt.accepted:
-        return do(taskstatus.completed(observed.task, "", now))
-    if attempt.is_unknown or attempt.problem == BmcProblem.OUTCOME_UNKNOWN:
-        if observed.task.metadata.annotations.get(ANNOTATION_ON_UNKNOWN) == "retry":
-            return _send(observed, operation, now)
-        message = (
+        draft.complete()
+    elif is_unknown and draft.metadata.annotations.get(ANNOTATION_ON_UNKNOWN) != "retry":
+        draft.fail(
             f"the outcome of {describe(operation)} is unknown: {attempt.message or 'the controller was restarted'};"
             f" check the server and create a new Job, or annotate Jobs with {ANNOTATION_ON_UNKNOWN}: retry"
         )
-        return taskstatus.failed(observed.task, message)
-    if attempt.failed:
-        return _again(observed, operation, now)
-    return _send(observed, operation, now)
+    elif attempt.failed and not is_unknown:
+        _send_again(draft, observed, operation)
+    else:
+        _send(draft, observed, operation)
 
 
-def _query(observed: TaskObserved, _operation: Operation, now: datetime) -> Decision:
+def _query(draft: TaskDraft, observed: TaskObserved, operation: Operation) -> None:
     need = _power_need(observed)
-    state = _reading(observed.power, need, now)
+    state = _reading(observed.power, need, draft.now)
     if state is None:
-        return _unknown_power(observed, need, now)
-    return do(taskstatus.completed(observed.task, f"The power is {state}.", now))
+        _query_power(draft, observed, need)
+    else:
+        draft.complete(f"The power is {state}.")
 
 
-_STEPS: Final[dict[Nature, Callable[[TaskObserved, Operation, datetime], Decision]]] = {
+_STEPS: Final[dict[Nature, Callable[[TaskDraft, TaskObserved, Operation], None]]] = {
     Nature.GOAL: _goal,
     Nature.SETTING: _setting,
     Nature.PULSE: _pulse,
@@ -134,64 +141,64 @@ _STEPS: Final[dict[Nature, Callable[[TaskObserved, Operation, datetime], Decisio
 }
 
 
-def _send(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
-    attempt = attempts.begun(observed.attempt, now)
-    intent = f"{observed.task.metadata.uid}/{attempt.number}"
-    effect = Effect(
-        OPERATE,
-        Operate(observed.task, observed.target, operation, attempt),
-        timeout_s=EFFECT_TIMEOUT_S,
-        intent=intent,
-        outdates=(PowerOf(observed.target),),
-    )
-    return do(attempts.store(observed.task, attempt, intent=intent), taskstatus.cleared(observed.task), effect)
+def _send(draft: TaskDraft, observed: TaskObserved, operation: Operation) -> None:
+    attempt = attempts.begun(observed.attempt, draft.now)
+    intent = f"{draft.metadata.uid}/{attempt.number}"
+    arguments = Operate(draft.obj, observed.target, operation, attempt)
+    outdates = (PowerOf(observed.target),)
+    draft.first.append(attempts.store(draft.obj, attempt, intent=intent))
+    draft.status = replace(draft.status, conditions=[])
+    draft.last.append(Effect(OPERATE, arguments, timeout_s=EFFECT_TIMEOUT_S, intent=intent, outdates=outdates))
 
 
-def _again(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+def _send_again(draft: TaskDraft, observed: TaskObserved, operation: Operation) -> None:
     """Send an operation again when its delay has passed, or fail the Task."""
     attempt, message = observed.attempt, observed.attempt.message
     if attempt.problem in _HOPELESS or _is_locking(attempt):
-        return taskstatus.failed(observed.task, message)
-    if attempt.failures == 0:
-        return _send(observed, operation, now)
+        draft.fail(message)
+        return
     delay_s = LOGIN_DELAY_S * attempt.logins if attempt.logins else min(2.0 ** (attempt.failures - 1), RETRY_MAX_S)
     due = parse_rfc3339(attempt.failed) + timedelta(seconds=delay_s)
-    if now >= due:
-        return _send(observed, operation, now)
-    held_up = taskstatus.held_up(observed.task, attempt.problem, message)
-    return wait(attempt.problem, message, held_up, requeue_after_s=(due - now).total_seconds())
+    if attempt.failures == 0 or draft.now >= due:
+        _send(draft, observed, operation)
+    else:
+        draft.hold_up(attempt.problem, message)
+        draft.requeue_after(due - draft.now)
 
 
-def _unknown_power(observed: TaskObserved, need: Need[PowerState], now: datetime) -> Decision:
+def _query_power(draft: TaskDraft, observed: TaskObserved, need: Need[PowerState]) -> None:
     """Wait for the power state, or handle the error of its query."""
     fact = observed.power
     if fact is None or fact.error is None:
-        return wait("AskingPower", "Querying the power state.", needs=[need])
+        draft.wait("AskingPower", "Querying the power state.")
+        draft.need(need)
+        return
     problem, message = problem_of(fact.error), fact.error.message
     if problem in _HOPELESS:
-        return taskstatus.failed(observed.task, message)
-    held_up = taskstatus.held_up(observed.task, problem, message)
-    if problem is BmcProblem.AUTHENTICATION:
-        return _login_rejected(observed, need, fact.error, fact.error_at or now, now)
-    if problem is BmcProblem.CREDENTIALS:
-        return wait(problem, message, held_up)
-    return wait(problem, message, held_up, needs=[need])
+        draft.fail(message)
+    elif problem is BmcProblem.AUTHENTICATION:
+        _count_login(draft, observed, need, message, fact.error_at or draft.now)
+    else:
+        draft.hold_up(problem, message)
+        if problem is not BmcProblem.CREDENTIALS:
+            draft.need(need)
 
 
-def _login_rejected(
-    observed: TaskObserved, need: Need[PowerState], error: IronbellError, at: datetime, now: datetime
-) -> Decision:
+def _count_login(draft: TaskDraft, observed: TaskObserved, need: Need[PowerState], message: str, at: datetime) -> None:
     """Count the rejected login, and query again only after a delay."""
     attempt = observed.attempt
     if not attempt.login_rejected or parse_rfc3339(attempt.login_rejected) < at:
-        return do(attempts.store(observed.task, attempts.login_rejected(attempt, at)))
+        draft.first.append(attempts.store(draft.obj, attempts.login_rejected(attempt, at)))
+        return
     if _is_locking(attempt):
-        return taskstatus.failed(observed.task, error.message)
-    left_s = LOGIN_DELAY_S * attempt.logins - (now - at).total_seconds()
-    held_up = taskstatus.held_up(observed.task, BmcProblem.AUTHENTICATION, error.message)
+        draft.fail(message)
+        return
+    draft.hold_up(BmcProblem.AUTHENTICATION, message)
+    left_s = LOGIN_DELAY_S * attempt.logins - (draft.now - at).total_seconds()
     if left_s <= 0:
-        return wait(BmcProblem.AUTHENTICATION, error.message, held_up, needs=[need])
-    return wait(BmcProblem.AUTHENTICATION, error.message, held_up, requeue_after_s=left_s)
+        draft.need(need)
+    else:
+        draft.requeue_after(left_s)
 
 
 def _is_locking(attempt: Attempt) -> bool:

@@ -9,7 +9,6 @@ Source: tinkerbell/tinkerbell: rufio/internal/controller/task.go.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
@@ -24,7 +23,9 @@ from ironbell.controllers.rufio.names import ANNOTATION_MACHINE
 from ironbell.controllers.rufio.operation import UnusableActionError, describe, operation_of
 from ironbell.controllers.rufio.steps import TaskObserved
 from ironbell.controllers.rufio.target import PowerOf, secret_keys, target_of
-from ironbell.kube.decision import DONE, Decision, Key, do, patch_status, wait
+from ironbell.controllers.rufio.taskstatus import TaskDraft
+from ironbell.kube.decision import Decision, Key
+from ironbell.kube.draft import replace
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch, read_by
@@ -71,26 +72,31 @@ class TaskReconciler:
         return TaskObserved(task, target, attempt.known(attempt.read(task), target.secrets), power)
 
     def decide(self, observed: TaskObserved, now: datetime) -> Decision:
-        task = observed.task
-        if taskstatus.is_finished(task):
-            return DONE
-        if ANNOTATION_DISABLED in task.metadata.annotations:
-            return wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
-        try:
-            operation = operation_of(task.spec.task)
-        except UnusableActionError as error:
-            return taskstatus.failed(task, str(error))
-        if task.spec.connection is None:
-            return taskstatus.failed(task, "spec.connection is missing; create a Job, which copies it from its Machine")
-        started = taskstatus.started(task)
-        if started is None:
-            return do(patch_status(TASK, task, {"startTime": rfc3339(now)}))
-        left_s = taskstatus.LIMIT_S - (now - started).total_seconds()
-        if left_s <= 0:
-            return taskstatus.failed(task, _late(observed, describe(operation)))
-        decision = steps.next_step(observed, operation, now)
-        sooner_s = left_s if decision.requeue_after_s is None else min(decision.requeue_after_s, left_s)
-        return dataclasses.replace(decision, requeue_after_s=sooner_s)
+        draft = TaskDraft(observed.task, now)
+        if not taskstatus.is_finished(draft.obj):
+            _decide(draft, observed)
+        return draft.decision()
+
+
+def _decide(draft: TaskDraft, observed: TaskObserved) -> None:
+    if ANNOTATION_DISABLED in draft.metadata.annotations:
+        draft.wait("Disabled", f"Annotation {ANNOTATION_DISABLED} is set.")
+        return
+    try:
+        operation = operation_of(draft.spec.task)
+    except UnusableActionError as error:
+        draft.fail(str(error))
+        return
+    started = taskstatus.started(draft.obj)
+    if draft.spec.connection is None:
+        draft.fail("spec.connection is missing; create a Job, which copies it from its Machine")
+    elif started is None:
+        draft.status = replace(draft.status, start_time=rfc3339(draft.now))
+    elif (left_s := taskstatus.LIMIT_S - (draft.now - started).total_seconds()) <= 0:
+        draft.fail(_late(observed, describe(operation)))
+    else:
+        steps.take(draft, observed, operation)
+        draft.requeue_after(left_s)
 
 
 def _late(observed: TaskObserved, operation: str) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from ironbell.api.bmc.task import TASK, Task, TaskCondition, TaskConditionType
+from ironbell.api.bmc.task import TASK, Task, TaskCondition, TaskConditionType, TaskStatus
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.bmc.driver import reported, reported_problem
-from ironbell.kube.decision import Decision, Fields, MergePatch, do, emit, patch_status
+from ironbell.kube.draft import Draft, replace
 
 LIMIT_S: Final = 600.0
 """Timeout of a Task from its start, including the time in which it waits for its BMC."""
@@ -41,38 +41,34 @@ def started(task: Task) -> datetime | None:
     return parse_rfc3339(task.status.start_time) if task.status.start_time else None
 
 
-def failed(task: Task, message: str) -> Decision:
-    """Fail the Task."""
-    status = {"conditions": [_condition(TaskConditionType.FAILED, "True", message)]}
-    return do(
-        patch_status(TASK, task, status),
-        emit(TASK, task, reason="TaskFailed", message=message, warning=True),
-    )
+class TaskDraft(Draft[Task]):
+    """A Task's next state. It has one condition at a time."""
 
+    status: TaskStatus
 
-def completed(task: Task, message: str, now: datetime) -> MergePatch:
-    """Complete the Task."""
-    conditions = [_condition(TaskConditionType.COMPLETED, "True", message)]
-    return patch_status(TASK, task, {"conditions": conditions, "completionTime": rfc3339(now)})
+    def __init__(self, task: Task, now: datetime) -> None:
+        super().__init__(TASK, task, now)
 
+    def fail(self, message: str) -> None:
+        """Fail the Task."""
+        self._report(TaskConditionType.FAILED, "True", message)
+        self.emit("TaskFailed", message, warning=True)
 
-def held_up(task: Task, reason: str, message: str) -> MergePatch | None:
-    """Report why the Task is blocked; None while the reason stays the same."""
-    old = condition(task, TaskConditionType.COMPLETED)
-    if old is not None and reported_problem(old.message) == reason:
-        return None
-    conditions = [_condition(TaskConditionType.COMPLETED, "False", reported(reason, message))]
-    return patch_status(TASK, task, {"conditions": conditions})
+    def complete(self, message: str = "") -> None:
+        """Complete the Task."""
+        self._report(TaskConditionType.COMPLETED, "True", message)
+        self.status = replace(self.status, completion_time=rfc3339(self.now))
 
+    def hold_up(self, reason: str, message: str) -> None:
+        """Wait, and report why the Task is blocked, unless it is for the same reason as before."""
+        self.wait(reason, message)
+        old = condition(self.obj, TaskConditionType.COMPLETED)
+        if old is None or reported_problem(old.message) != reason:
+            self._report(TaskConditionType.COMPLETED, "False", reported(reason, message))
 
-def cleared(task: Task) -> MergePatch | None:
-    """Remove the report of why the Task was blocked; None if there is none."""
-    return patch_status(TASK, task, {"conditions": []}) if task.status.conditions else None
-
-
-def _condition(kind: TaskConditionType, value: str, message: str) -> Fields:
-    fields: Fields = {"type": str(kind), "status": value}
-    return {**fields, "message": message[:MESSAGE_LIMIT]} if message else fields
+    def _report(self, kind: TaskConditionType, value: str, message: str) -> None:
+        new = TaskCondition(type=kind, status=value, message=message[:MESSAGE_LIMIT])
+        self.status = replace(self.status, conditions=[new])
 
 
 def _is_true(task: Task, kind: TaskConditionType) -> bool:
