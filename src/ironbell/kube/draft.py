@@ -47,7 +47,7 @@ def replace(struct: S, **changes: Any) -> S:
 def _in_place(
     conditions: Sequence[Condition], condition: Condition, *, now: datetime, generation: int
 ) -> list[Condition]:
-    return set_condition(conditions, condition, now=now)
+    return set_condition(conditions, replace(condition, observed_generation=generation), now=now)
 
 
 class Draft(Generic[R]):

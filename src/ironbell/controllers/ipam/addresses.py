@@ -17,7 +17,8 @@ from ironbell.api.clusteripam.ipaddressclaim import IpAddressClaim
 from ironbell.contract.clusters.paused import has_paused_annotation
 from ironbell.controllers.ipam.observed import LABEL_POOL_ADDRESS, PROTECT_ADDRESS, pool_key
 from ironbell.controllers.ipam.rivals import missing
-from ironbell.kube.decision import Decision, Fact, Key, Need, delete, do, wait
+from ironbell.kube.decision import Decision, Fact, Key, Need, delete
+from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.kube.predicates import created_or_deleted
 from ironbell.kube.reconciler import Cache, Declaration, Watch
@@ -59,8 +60,11 @@ class IpAddressReconciler:
         return Observed(address, cache.fact(missing(IP_ADDRESS_CLAIM.plural, address), CHECK_INTERVAL_S))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        address = observed.address
+        draft = Draft(IP_ADDRESS, observed.address, now)
         if observed.is_orphan is None or not observed.is_orphan.value:
-            need = Need(missing(IP_ADDRESS_CLAIM.plural, address), CHECK_INTERVAL_S)
-            return wait("Verifying", "Checking whether the claim was deleted.", needs=[need])
-        return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS), delete(IP_ADDRESS, address))
+            draft.need(Need(missing(IP_ADDRESS_CLAIM.plural, draft.obj), CHECK_INTERVAL_S))
+            draft.wait("Verifying", "Checking whether the claim was deleted.")
+        else:
+            draft.first.append(remove_finalizer(IP_ADDRESS, draft.obj, PROTECT_ADDRESS))
+            draft.last.append(delete(IP_ADDRESS, draft.obj))
+        return draft.decision()

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import msgspec
-
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
@@ -28,7 +26,7 @@ from ironbell.api.clusteripam.ipaddress import IpAddress
 from ironbell.api.clusteripam.ipaddressclaim import IpAddressClaim, IpAddressReference
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.api.inclusteripam.pool import GlobalIpPool, IpPool
-from ironbell.api.meta import Condition, to_builtin
+from ironbell.api.meta import to_builtin
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.clusters.paused import has_paused_annotation, is_paused
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
@@ -55,25 +53,9 @@ from ironbell.controllers.ipam.observed import (
 )
 from ironbell.controllers.ipam.ranges import AddressError, number_of, ranges_of, text_of
 from ironbell.controllers.ipam.rivals import label_value, missing, rivals_of
-from ironbell.kube.conditions import set_condition
-from ironbell.kube.decision import (
-    DONE,
-    AnyKind,
-    Create,
-    Decision,
-    Fact,
-    Fields,
-    Key,
-    Need,
-    create,
-    delete,
-    do,
-    emit,
-    patch,
-    wait,
-)
+from ironbell.kube.decision import Action, AnyKind, Create, Decision, Fact, Fields, Key, Need, create, delete, patch
+from ironbell.kube.draft import Draft, replace
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
-from ironbell.kube.patches import status_change
 from ironbell.kube.predicates import Predicate, changed
 from ironbell.kube.reconciler import Cache, Declaration, Watch
 
@@ -180,28 +162,35 @@ class IpAddressClaimReconciler:
         )
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        claim, pool = observed.claim, observed.pool
+        draft = Draft(IP_ADDRESS_CLAIM, observed.claim, now)
         if observed.is_paused:
-            return wait("Paused", "The IPAddressClaim or its Cluster is paused.")
-        if is_deleting(claim):
-            return _release(observed, now)
-        if not has_finalizer(claim, RELEASE_ADDRESS):
-            return do(add_finalizer(IP_ADDRESS_CLAIM, claim, RELEASE_ADDRESS))
-        reference = claim.spec.pool_ref
-        is_new = pool is not None and not claim.status.address_ref.name
-        reason = no_address_reason(pool, reference.kind) if pool is not None and is_new else None
-        if reason is not None:
-            return _waits(claim, "PoolNotConfirmed", reason, now)
-        if observed.address is not None:
-            return _report(observed, observed.address, now)
-        if claim.status.address_ref.name:
-            return _lost(observed, now)
-        if pool is None:
-            return _waits(claim, "PoolNotFound", f"{reference.kind} {reference.name} does not exist.", now)
-        if is_deleting(pool) or has_paused_annotation(pool):
-            state = "being deleted" if is_deleting(pool) else "paused"
-            return _waits(claim, "PoolNotReady", f"{reference.kind} {reference.name} is {state}.", now)
-        return _allocate(observed, pool, now)
+            draft.wait("Paused", "The IPAddressClaim or its Cluster is paused.")
+        elif draft.is_deleting:
+            _release(draft, observed)
+        elif not has_finalizer(draft.obj, RELEASE_ADDRESS):
+            draft.first.append(add_finalizer(IP_ADDRESS_CLAIM, draft.obj, RELEASE_ADDRESS))
+        else:
+            _reconcile(draft, observed)
+        return draft.decision()
+
+
+def _reconcile(draft: Draft[IpAddressClaim], observed: Observed) -> None:
+    reference, pool = draft.obj.spec.pool_ref, observed.pool
+    is_new = pool is not None and not draft.status.address_ref.name
+    reason = no_address_reason(pool, reference.kind) if pool is not None and is_new else None
+    if reason is not None:
+        _hold_up(draft, "PoolNotConfirmed", reason)
+    elif observed.address is not None:
+        _report(draft, observed, observed.address)
+    elif draft.status.address_ref.name:
+        _replace_lost(draft, observed)
+    elif pool is None:
+        _hold_up(draft, "PoolNotFound", f"{reference.kind} {reference.name} does not exist.")
+    elif is_deleting(pool) or has_paused_annotation(pool):
+        state = "being deleted" if is_deleting(pool) else "paused"
+        _hold_up(draft, "PoolNotReady", f"{reference.kind} {reference.name} is {state}.")
+    else:
+        _allocate(draft, observed, pool)
 
 
 def _api_rivals(cache: Cache, key: PoolKey, address: IpAddress | None) -> Fact[tuple[str, ...]] | None:
@@ -222,18 +211,19 @@ def _used(cache: Cache, key: PoolKey) -> frozenset[int]:
     return frozenset(number[1] for number in numbers if number is not None)
 
 
-def _allocate(observed: Observed, pool: IpPool | GlobalIpPool, now: datetime) -> Decision:
-    claim, reference = observed.claim, observed.claim.spec.pool_ref
+def _allocate(draft: Draft[IpAddressClaim], observed: Observed, pool: IpPool | GlobalIpPool) -> None:
+    reference = draft.obj.spec.pool_ref
     try:
         ranges = ranges_of(pool.spec)
     except AddressError as error:
-        return _waits(claim, "PoolInvalid", f"{reference.kind} {reference.name}: {error.message}", now)
+        _hold_up(draft, "PoolInvalid", f"{reference.kind} {reference.name}: {error.message}")
+        return
     number = ranges.nth_free(observed.used, observed.place)
     if number is None:
         earlier = f" {observed.place} earlier claims are waiting, too." if observed.place else ""
-        message = f"No address of {reference.kind} {reference.name} is free.{earlier}"
-        return _waits(claim, "PoolExhausted", message, now)
-    return do(_address_creation(observed, pool, text_of(ranges.version, number)))
+        _hold_up(draft, "PoolExhausted", f"No address of {reference.kind} {reference.name} is free.{earlier}")
+    else:
+        draft.owned.append(_address_creation(observed, pool, text_of(ranges.version, number)))
 
 
 def _address_creation(observed: Observed, pool: IpPool | GlobalIpPool, address: str) -> Create:
@@ -262,97 +252,84 @@ def _address_creation(observed: Observed, pool: IpPool | GlobalIpPool, address: 
     return create(IP_ADDRESS, {"metadata": metadata, "spec": spec})
 
 
-def _report(observed: Observed, address: IpAddress, now: datetime) -> Decision:
+def _report(draft: Draft[IpAddressClaim], observed: Observed, address: IpAddress) -> None:
     """Report the allocated address once the API has confirmed that no other IPAddress has it."""
-    claim = observed.claim
-    name = "/".join(address.key)
-    if not observed.has_own_address:
-        holder = f"claim {address.spec.claim_ref.name} of {address.spec.pool_ref.kind} {address.spec.pool_ref.name}"
-        return _waits(claim, "AddressTaken", f"IPAddress {name} exists and belongs to {holder}. Delete it.", now)
-    if claim.status.address_ref.name == address.metadata.name:
-        settled = {"metadata": {"annotations": {ADDRESS_CONFLICT: None}}}
-        return do(
-            add_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS),
-            patch(IP_ADDRESS_CLAIM, claim, settled) if ADDRESS_CONFLICT in claim.metadata.annotations else None,
-        )
-    if is_deleting(address):
-        return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS))
+    claim, name = draft.obj, "/".join(address.key)
     where = pool_key(claim.metadata.namespace, claim.spec.pool_ref)
     query = rivals_of(where, address) if where is not None else None
-    if query is None:
+    if not observed.has_own_address:
+        holder = f"claim {address.spec.claim_ref.name} of {address.spec.pool_ref.kind} {address.spec.pool_ref.name}"
+        _hold_up(draft, "AddressTaken", f"IPAddress {name} exists and belongs to {holder}. Delete it.")
+    elif claim.status.address_ref.name == address.metadata.name:
+        draft.owned.append(add_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS))
+        if ADDRESS_CONFLICT in claim.metadata.annotations:
+            draft.owned.append(patch(IP_ADDRESS_CLAIM, claim, {"metadata": {"annotations": {ADDRESS_CONFLICT: None}}}))
+    elif is_deleting(address):
+        draft.owned.append(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS))
+    elif query is None:
         message = f"IPAddress {name}: {address.spec.address!r} is not a valid address. Delete the claim."
-        return _waits(claim, "AddressInvalid", message, now)
-    if observed.api_rivals is None or observed.api_rivals.value is None:
-        message = f"Checking that {address.spec.address} is allocated only once."
-        return wait("Verifying", message, needs=[Need(query, RIVALS_AGE_S)])
-    rivals = sorted({*observed.rivals, *observed.api_rivals.value})
+        _hold_up(draft, "AddressInvalid", message)
+    elif observed.api_rivals is None or observed.api_rivals.value is None:
+        draft.need(Need(query, RIVALS_AGE_S))
+        draft.wait("Verifying", f"Checking that {address.spec.address} is allocated only once.")
+    else:
+        _confirm(draft, address, sorted({*observed.rivals, *observed.api_rivals.value}))
+
+
+def _confirm(draft: Draft[IpAddressClaim], address: IpAddress, rivals: Sequence[str]) -> None:
+    """Report the address, or release it if it was allocated twice. The release is recorded on the claim first, so that
+    a concurrent writer fails on the resourceVersion."""
+    claim = draft.obj
     if rivals or claim.metadata.annotations.get(ADDRESS_CONFLICT) == address.metadata.uid:
-        return _resolve_conflict(observed, address, rivals)
-    given = IpAddressReference(name=address.metadata.name)
+        mark = {"metadata": {"annotations": {ADDRESS_CONFLICT: address.metadata.uid}}}
+        others = ", ".join(rivals) or "another claim"
+        message = f"Released {address.spec.address}: it was also allocated for {others}. Allocating another address."
+        draft.first.append(patch(IP_ADDRESS_CLAIM, claim, mark, locked=True))
+        draft.emit("AddressConflict", message, warning=True)
+        draft.last += _deletion(address)
+        return
     owners = with_owner(address.metadata.owner_references, owner_reference(IP_ADDRESS_CLAIM, claim, controller=True))
-    return do(
-        owners_patch(IP_ADDRESS, address, owners),
-        _status(claim, Condition(type=READY, status="True", reason="Ready"), now, given=given),
-    )
+    draft.owned.append(owners_patch(IP_ADDRESS, address, owners))
+    draft.set(READY, "True", "Ready")
+    draft.status = replace(draft.status, address_ref=IpAddressReference(name=address.metadata.name))
 
 
-def _resolve_conflict(observed: Observed, address: IpAddress, rivals: Sequence[str]) -> Decision:
-    """Release the address. The release is recorded on the claim first, so that a concurrent writer fails on the
-    resourceVersion."""
-    claim = observed.claim
-    mark = {"metadata": {"annotations": {ADDRESS_CONFLICT: address.metadata.uid}}}
-    others = ", ".join(rivals) or "another claim"
-    message = f"Released {address.spec.address}: it was also allocated for {others}. Allocating another address."
-    return do(
-        patch(IP_ADDRESS_CLAIM, claim, mark, locked=True),
-        emit(IP_ADDRESS_CLAIM, claim, reason="AddressConflict", message=message, warning=True),
-        remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS),
-        delete(IP_ADDRESS, address),
-    )
-
-
-def _lost(observed: Observed, now: datetime) -> Decision:
+def _replace_lost(draft: Draft[IpAddressClaim], observed: Observed) -> None:
     """Allocate another address if the reported one, which is not in the cache, was deleted."""
-    claim, name = observed.claim, observed.claim.status.address_ref.name
-    query = missing(IP_ADDRESS.plural, claim)
+    name = draft.status.address_ref.name
     if observed.is_missing is None or not observed.is_missing.value:
-        message = f"Checking whether IPAddress {name} was deleted."
-        return wait("Verifying", message, needs=[Need(query, CHECK_INTERVAL_S)])
+        draft.need(Need(missing(IP_ADDRESS.plural, draft.obj), CHECK_INTERVAL_S))
+        draft.wait("Verifying", f"Checking whether IPAddress {name} was deleted.")
+        return
     message = f"IPAddress {name} was deleted. Allocating another address."
-    condition = Condition(type=READY, status="False", reason="AddressLost", message=message)
-    return do(
-        _status(claim, condition, now, given=IpAddressReference()),
-        emit(IP_ADDRESS_CLAIM, claim, reason="AddressLost", message=message, warning=True),
-    )
+    draft.set(READY, "False", "AddressLost", message)
+    draft.status = replace(draft.status, address_ref=IpAddressReference())
+    draft.emit("AddressLost", message, warning=True)
 
 
-def _release(observed: Observed, now: datetime) -> Decision:
+def _release(draft: Draft[IpAddressClaim], observed: Observed) -> None:
     """Release the address after the pool's grace period."""
-    claim, address = observed.claim, observed.address
-    if not has_finalizer(claim, RELEASE_ADDRESS):
-        return DONE
-    unprotect = remove_finalizer(IP_ADDRESS_CLAIM, claim, RELEASE_ADDRESS)
-    if address is None or not observed.has_own_address:
-        return do(unprotect)
-    grace_s = (observed.pool.spec.address_reuse_grace_period_seconds or 0) if observed.pool is not None else 0
-    since = parse_rfc3339(claim.metadata.deletion_timestamp or "")
-    left_s = (since + timedelta(seconds=grace_s) - now).total_seconds()
-    if grace_s and left_s > 0:
-        message = f"{address.spec.address} cannot be allocated again for {grace_s} s after its release."
-        return wait("GracePeriod", message, requeue_after_s=left_s)
-    return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS), delete(IP_ADDRESS, address), unprotect)
+    address = observed.address
+    if not has_finalizer(draft.obj, RELEASE_ADDRESS):
+        return
+    if address is not None and observed.has_own_address:
+        grace_s = (observed.pool.spec.address_reuse_grace_period_seconds or 0) if observed.pool is not None else 0
+        since = parse_rfc3339(draft.metadata.deletion_timestamp or "")
+        left_s = (since + timedelta(seconds=grace_s) - draft.now).total_seconds()
+        if grace_s and left_s > 0:
+            message = f"{address.spec.address} cannot be allocated again for {grace_s} s after its release."
+            draft.wait("GracePeriod", message)
+            draft.requeue_after(left_s)
+            return
+        draft.owned += _deletion(address)
+    draft.last.append(remove_finalizer(IP_ADDRESS_CLAIM, draft.obj, RELEASE_ADDRESS))
 
 
-def _waits(claim: IpAddressClaim, reason: str, message: str, now: datetime) -> Decision:
-    condition = Condition(type=READY, status="False", reason=reason, message=message)
-    return wait(reason, message, _status(claim, condition, now))
+def _deletion(address: IpAddress) -> list[Action | None]:
+    return [remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS), delete(IP_ADDRESS, address)]
 
 
-def _status(
-    claim: IpAddressClaim, condition: Condition, now: datetime, *, given: IpAddressReference | None = None
-) -> Any:
-    current = msgspec.structs.replace(condition, observed_generation=claim.metadata.generation)
-    changes: dict[str, Any] = {"conditions": set_condition(claim.status.conditions, current, now=now)}
-    if given is not None:
-        changes["address_ref"] = given
-    return status_change(IP_ADDRESS_CLAIM, claim, claim.status, msgspec.structs.replace(claim.status, **changes))
+def _hold_up(draft: Draft[IpAddressClaim], reason: str, message: str) -> None:
+    """Wait, and report why the claim has no address."""
+    draft.set(READY, "False", reason, message)
+    draft.wait(reason, message)

@@ -24,20 +24,8 @@ from ironbell.contract.owners import controller_of, is_controlled_by, owner_refe
 from ironbell.contract.servers.claim import claim_of
 from ironbell.controllers.ipam.observed import ADDRESS_FROM_POOL, ADDRESS_POOL
 from ironbell.controllers.ipam.ranges import AddressError, number_of
-from ironbell.kube.decision import (
-    DONE,
-    Action,
-    Decision,
-    Fields,
-    JsonPatch,
-    Key,
-    create,
-    delete,
-    do,
-    emit,
-    patch,
-    wait,
-)
+from ironbell.kube.decision import Action, Decision, Fields, JsonPatch, Key, create, delete, patch
+from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Declaration, Watch
 
@@ -121,26 +109,28 @@ class HardwareAddressReconciler:
         return Observed(hardware, claim, cache.get(IP_ADDRESS, key[0], name) if name else None)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        del now
-        hardware, claim = observed.hardware, observed.claim
-        text = hardware.metadata.annotations.get(ADDRESS_POOL)
-        if text is not None and (pool := pool_reference(text)) is None:
+        draft, claim = Draft(HARDWARE, observed.hardware, now), observed.claim
+        text = draft.metadata.annotations.get(ADDRESS_POOL)
+        pool = pool_reference(text) if text is not None else None
+        if text is not None and pool is None:
             message = (
                 f"Annotation {ADDRESS_POOL}: {text!r} is not a valid pool. Write NAME, KIND/NAME or KIND.GROUP/NAME."
             )
-            event = emit(HARDWARE, hardware, reason="AddressPoolInvalid", message=message, warning=True)
-            return wait("AddressPoolInvalid", message, event)
-        if text is None or (observed.current_address and not observed.pool_address):
-            return _release(observed)
-        if claim is None:
-            return do(_claim_creation(hardware, pool))
-        if not is_controlled_by(claim, HARDWARE, hardware):
-            return wait("ClaimTaken", f"IPAddressClaim {claim.metadata.name} belongs to another object.")
-        if claim.spec.pool_ref != pool:
-            return _release(observed)
-        if is_deleting(claim) or observed.address is None:
-            return wait("WaitingForAddress", f"IPAddressClaim {claim.metadata.name} has no address yet.")
-        return _set_address(observed, observed.address)
+            draft.emit("AddressPoolInvalid", message, warning=True)
+            draft.wait("AddressPoolInvalid", message)
+        elif text is None or (observed.current_address and not observed.pool_address):
+            _release(draft, observed)
+        elif claim is None:
+            draft.owned.append(_claim_creation(draft.obj, pool))
+        elif not is_controlled_by(claim, HARDWARE, draft.obj):
+            draft.wait("ClaimTaken", f"IPAddressClaim {claim.metadata.name} belongs to another object.")
+        elif claim.spec.pool_ref != pool:
+            _release(draft, observed)
+        elif is_deleting(claim) or observed.address is None:
+            draft.wait("WaitingForAddress", f"IPAddressClaim {claim.metadata.name} has no address yet.")
+        else:
+            _set_address(draft, observed, observed.address)
+        return draft.decision()
 
 
 def _claim_creation(hardware: Hardware, pool: ContractVersionedObjectReference | None) -> Action:
@@ -152,14 +142,15 @@ def _claim_creation(hardware: Hardware, pool: ContractVersionedObjectReference |
     return create(IP_ADDRESS_CLAIM, {"metadata": metadata, "spec": {"poolRef": to_builtin(pool)}})
 
 
-def _set_address(observed: Observed, allocated: IpAddress) -> Decision:
-    hardware = observed.hardware
+def _set_address(draft: Draft[Hardware], observed: Observed, allocated: IpAddress) -> None:
     if observed.pool_address and _are_equal(observed.pool_address, allocated.spec.address):
-        return DONE
-    if observed.pool_address and claim_of(hardware) is not None:
-        return _keeps(observed)
-    if not hardware.spec.interfaces or hardware.spec.interfaces[0].dhcp is None:
-        return wait("NoInterface", "spec.interfaces[0].dhcp is not set. Add it to get an address.")
+        return
+    if observed.pool_address and claim_of(draft.obj) is not None:
+        _keep(draft, observed)
+        return
+    if not draft.spec.interfaces or draft.spec.interfaces[0].dhcp is None:
+        draft.wait("NoInterface", "spec.interfaces[0].dhcp is not set. Add it to get an address.")
+        return
     current = observed.ip or Ip()
     version = number_of(allocated.spec.address)[0]
     prefix = allocated.spec.prefix
@@ -170,33 +161,35 @@ def _set_address(observed: Observed, allocated: IpAddress) -> Decision:
         "gateway": allocated.spec.gateway or current.gateway,
         "family": version,
     }
-    operations: tuple[Fields, ...] = (
-        {"op": "add", "path": _IP, "value": {name: value for name, value in ip.items() if value}},
-        {"op": "add", "path": _RECORD, "value": allocated.spec.address},
+    draft.owned.append(
+        _patch(
+            draft.obj,
+            {"op": "add", "path": _IP, "value": {name: value for name, value in ip.items() if value}},
+            {"op": "add", "path": _RECORD, "value": allocated.spec.address},
+        )
     )
     pool = allocated.spec.pool_ref
-    message = f"Set {allocated.spec.address} of {pool.kind} {pool.name} on spec.interfaces[0]."
-    return do(
-        JsonPatch(HARDWARE, *hardware.key, operations, resource_version=hardware.metadata.resource_version),
-        emit(HARDWARE, hardware, reason="AddressGiven", message=message),
-    )
+    draft.emit("AddressGiven", f"Set {allocated.spec.address} of {pool.kind} {pool.name} on spec.interfaces[0].")
 
 
-def _release(observed: Observed) -> Decision:
+def _release(draft: Draft[Hardware], observed: Observed) -> None:
     """Remove the address if it is from a pool, and then delete the claim, so that no other claim gets it too early."""
-    hardware, claim = observed.hardware, observed.claim
+    hardware, claim = draft.obj, observed.claim
     if observed.pool_address and claim_of(hardware) is not None:
-        return _keeps(observed)
-    removal: Action | None = None
+        _keep(draft, observed)
+        return
     if observed.pool_address:
-        operations: tuple[Fields, ...] = ({"op": "remove", "path": _IP}, {"op": "remove", "path": _RECORD})
-        removal = JsonPatch(HARDWARE, *hardware.key, operations, resource_version=hardware.metadata.resource_version)
+        draft.first.append(_patch(hardware, {"op": "remove", "path": _IP}, {"op": "remove", "path": _RECORD}))
     elif ADDRESS_FROM_POOL in hardware.metadata.annotations:
-        removal = patch(HARDWARE, hardware, {"metadata": {"annotations": {ADDRESS_FROM_POOL: None}}}, locked=True)
-    deletes = claim is not None and is_controlled_by(claim, HARDWARE, hardware) and not is_deleting(claim)
-    return do(removal, delete(IP_ADDRESS_CLAIM, claim) if deletes and claim is not None else None)
+        removal = {"metadata": {"annotations": {ADDRESS_FROM_POOL: None}}}
+        draft.first.append(patch(HARDWARE, hardware, removal, locked=True))
+    if claim is not None and is_controlled_by(claim, HARDWARE, hardware) and not is_deleting(claim):
+        draft.last.append(delete(IP_ADDRESS_CLAIM, claim))
 
 
-def _keeps(observed: Observed) -> Decision:
-    message = f"The server keeps {observed.pool_address} until {claim_of(observed.hardware)} releases it."
-    return wait("InUse", message)
+def _patch(hardware: Hardware, *operations: Fields) -> JsonPatch:
+    return JsonPatch(HARDWARE, *hardware.key, operations, resource_version=hardware.metadata.resource_version)
+
+
+def _keep(draft: Draft[Hardware], observed: Observed) -> None:
+    draft.wait("InUse", f"The server keeps {observed.pool_address} until {claim_of(draft.obj)} releases it.")

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
-
-import msgspec
+from typing import Any, Final
 
 from ironbell.api.clusteripam import IP_ADDRESS
 from ironbell.api.clusteripam.ipaddress import IpAddress
@@ -18,9 +16,9 @@ from ironbell.api.inclusteripam.pool import GlobalIpPool, IpPool, IpPoolAddresse
 from ironbell.base.wording import counted
 from ironbell.controllers.ipam.observed import ADDRESSES_OF, PROTECT_POOL, index_value, number_in, pool_key
 from ironbell.controllers.ipam.ranges import COUNT_LIMIT, AddressError, Ranges, ranges_of
-from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, wait
-from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
-from ironbell.kube.patches import status_change
+from ironbell.kube.decision import AnyKind, Decision, Key
+from ironbell.kube.draft import Draft, replace
+from ironbell.kube.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from ironbell.kube.predicates import created_or_deleted
 from ironbell.kube.reconciler import Cache, Declaration, Watch
 
@@ -68,22 +66,20 @@ class PoolReconciler:
         return Observed(pool, tuple(number_in(address) for address in allocated))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        pool = observed.pool
-        if is_deleting(pool):
-            if not has_finalizer(pool, PROTECT_POOL):
-                return DONE
-            if observed.allocated:
-                number = counted(len(observed.allocated), "address", "addresses")
-                message = f"{number} in use. Delete the IPAddressClaims."
-                return wait("PoolInUse", message)
-            return do(remove_finalizer(self._kind, pool, PROTECT_POOL))
-        protected = add_finalizer(self._kind, pool, PROTECT_POOL)
-        try:
-            totals = count(ranges_of(pool.spec), observed.allocated)
-        except AddressError as error:
-            return wait("PoolInvalid", error.message, protected)
-        status = msgspec.structs.replace(pool.status, ip_addresses=totals)
-        return do(protected, status_change(self._kind, pool, pool.status, status))
+        draft: Draft[Any] = Draft(self._kind, observed.pool, now)
+        if not draft.is_deleting:
+            draft.first.append(add_finalizer(self._kind, draft.obj, PROTECT_POOL))
+            try:
+                totals = count(ranges_of(draft.spec), observed.allocated)
+                draft.status = replace(draft.status, ip_addresses=totals)
+            except AddressError as error:
+                draft.wait("PoolInvalid", error.message)
+        elif has_finalizer(draft.obj, PROTECT_POOL) and observed.allocated:
+            number = counted(len(observed.allocated), "address", "addresses")
+            draft.wait("PoolInUse", f"{number} in use. Delete the IPAddressClaims.")
+        else:
+            draft.last.append(remove_finalizer(self._kind, draft.obj, PROTECT_POOL))
+        return draft.decision()
 
 
 def count(ranges: Ranges, allocated: Sequence[tuple[int, int] | None]) -> IpPoolAddresses:
