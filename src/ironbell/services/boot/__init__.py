@@ -1,1 +1,1 @@
-"""What a machine fetches on its way up: iPXE binaries, boot scripts, kernel and initrd, over HTTP (and TFTP)."""
+"""The files of a netboot over HTTP (and TFTP): iPXE binaries, boot scripts, kernel and initrd."""

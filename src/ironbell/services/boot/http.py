@@ -1,8 +1,8 @@
-"""The HTTP side of netboot: scripts, iPXE binaries and artefacts.
+"""Netboot over HTTP: scripts, iPXE binaries and artefacts.
 
-Everything is answered from memory or by the kernel's `sendfile`. A machine is found by the MAC in the path, else by
-its address; what it gets is the netboot plan's decision. Unknown machines get 404 with a sentence, so that a wrong
-URL and a missing Hardware can be told apart; a machine that may not netboot gets a script that boots its disk.
+Responses come from memory or from the kernel's `sendfile`. A machine is identified by the MAC in the path, else by its
+address; the netboot plan decides what it gets. An unknown machine gets 404 with a message that distinguishes a wrong
+URL from a missing Hardware; a machine that may not netboot gets a script that boots its disk.
 
 Source: tinkerbell/tinkerbell: smee/internal/ipxe, pkg/http (routes and status codes).
 """
@@ -39,10 +39,10 @@ SCRIPT_NAME = "auto.ipxe"
 
 @dataclass(frozen=True)
 class BootHttp:
-    """The handlers and what they answer from.
+    """The handlers and the sources of their responses.
 
-    `artefacts` maps a URL folder (such as `osie`) to a folder on disk. `advertise` overrides the address that goes
-    into scripts; empty means the address that the request came in on.
+    `artefacts` maps a URL folder (such as `osie`) to a folder on disk. `advertise` is our address in scripts; empty
+    means the address at which the request arrived.
     """
 
     directory: HardwareDirectory
@@ -54,7 +54,7 @@ class BootHttp:
     serve_unknown: bool = False
     """Boot machines without Hardware into the in-memory OS (DHCP mode auto-proxy)."""
     tokens: BootTokens | None = None
-    """Gives each boot its token; None where no boot gets one."""
+    """Issues the token of each boot; None if boots get no tokens."""
     rejections: Rejections = field(default_factory=Rejections)
     _missing: Rejections = field(default_factory=lambda: Rejections(level=logging.INFO))
 
@@ -70,25 +70,26 @@ class BootHttp:
         """`/ipxe/script/[MAC/]auto.ipxe`."""
         elements = request.match_info["path"].split("/")
         if elements[-1] != SCRIPT_NAME:
-            raise _not_found("script", f"the only script here is {SCRIPT_NAME}")
+            raise _missing_file("script", f"the only script here is {SCRIPT_NAME}")
         mac = normal_mac(elements[-2]) if len(elements) > 1 else ""
-        found = self.directory.by_mac(mac) if mac else self.directory.by_ip(request.remote or "")
-        if found is None and self.serve_unknown:
+        peer = request.remote or ""
+        lookup = self.directory.by_mac(mac) if mac else self.directory.by_ip(peer)
+        if lookup is None and self.serve_unknown:
             plan = plan_for_unknown(self.settings(), address=self._address(request))
             _served.labels("script", "unknown served").inc()
-            return _script(script_for(plan, machine=mac or request.remote or "a machine without Hardware"))
-        match = self._one(found, who=mac or request.remote or "", peer=request.remote or "")
+            return _script(script_for(plan, machine=mac or peer or "a machine without Hardware"))
+        match = self._match(lookup, address=mac or peer, peer=peer)
         if match.interface is None:
-            raise _not_found("script", f"{mac or request.remote} is not an interface of any Hardware")
+            raise _missing_file("script", f"{mac or peer} is not an interface of any Hardware")
         plan = netboot_plan(match.hardware, match.interface, self.settings(), address=self._address(request))
         machine = f"{match.hardware.metadata.name} ({plan.mac})"
-        refusal = ""
+        rejection = ""
         if self.tokens is not None and request.method == "GET":
-            plan, refusal = await self._with_token(self.tokens, plan, match, peer=request.remote or "")
-        if refusal:
-            self._observe(match, BootStage.PROBLEM, refusal)
+            plan, rejection = await self._with_token(self.tokens, plan, match, peer=peer)
+        if rejection:
+            self._observe(match, BootStage.PROBLEM, rejection)
             _served.labels("script", "refused").inc()
-            return _script(boot_from_disk(machine, "this boot's script was given out already"))
+            return _script(boot_from_disk(machine, "the script of this boot was already served"))
         body = script_for(plan, machine=machine)
         self._observe(
             match,
@@ -101,20 +102,20 @@ class BootHttp:
     async def _with_token(
         self, tokens: BootTokens, plan: NetbootPlan, match: Match, *, peer: str
     ) -> tuple[NetbootPlan, str]:
-        """The plan with the token of this boot in it, and why there is none where there should be one."""
+        """Return the plan with the token of this boot, and the reason why it has none although it needs one."""
         if not isinstance(plan.target, InMemoryOs):
             return plan, ""
         try:
             issued = await tokens.issue(match.hardware, peer=peer)
         except ApiError as error:
-            _log.warning("boot token not made", hardware="/".join(match.hardware.key), why=error.message)
+            _log.warning("boot token not created", hardware="/".join(match.hardware.key), why=error.message)
             raise web.HTTPServiceUnavailable(text="the boot token was not created; retry\n") from error
         if issued.stranger:
             _served.labels("script", "stranger").inc()
-            self.rejections.log(peer, "boot script not given", who=plan.mac, why=issued.stranger)
-            raise web.HTTPForbidden(text="the script of this boot is for the machine's own address\n")
+            self.rejections.log(peer, "boot script not served", mac=plan.mac, why=issued.stranger)
+            raise web.HTTPForbidden(text="the script of this boot is only served to the machine's own address\n")
         if not issued.token:
-            return plan, issued.refusal
+            return plan, issued.rejection
         argument = f"{boot_token.KERNEL_ARGUMENT}={issued.token}"
         arguments = (*plan.target.kernel_arguments, argument)
         return replace(plan, target=replace(plan.target, kernel_arguments=arguments)), ""
@@ -126,27 +127,25 @@ class BootHttp:
             body = await asyncio.to_thread(self.binaries.read, path)
         except NotServedError as error:
             self._missing.log(request.remote or "", "boot file not served", path=request.path, why=error.message)
-            raise _not_found("binary", f"no iPXE binary of that name: {path.rsplit('/', 1)[-1]}") from error
+            raise _missing_file("binary", f"no iPXE binary of that name: {path.rsplit('/', 1)[-1]}") from error
         elements = path.split("/")
-        found = self.directory.by_mac(elements[-2]) if len(elements) > 1 else self.directory.by_ip(request.remote or "")
-        if isinstance(found, Match):
-            self._observe(found, BootStage.BINARY, f"{binary_name(path)} over HTTP ({len(body)} bytes)")
+        match = self.directory.by_mac(elements[-2]) if len(elements) > 1 else self.directory.by_ip(request.remote or "")
+        if isinstance(match, Match):
+            self._observe(match, BootStage.BINARY, f"{binary_name(path)} over HTTP ({len(body)} bytes)")
         _served.labels("binary", "ok").inc()
         return web.Response(body=body, content_type="application/octet-stream")
 
     async def artefact(self, request: web.Request) -> web.StreamResponse:
-        """Files of the artefact folders, with Range and conditional requests."""
+        """Serve files of the artefact folders, with Range and conditional requests."""
         name = request.path.split("/", 2)[1]
         file = confined(self.artefacts[name], request.match_info["path"])
         if file is None:
-            why = await asyncio.to_thread(_why_missing, self.artefacts[name], request.match_info["path"])
-            self._missing.log(request.remote or "", "boot file not served", path=request.path, why=why)
-            raise _not_found("artefact", f"no such file: {request.path}")
-        found = self.directory.by_ip(request.remote or "")
-        if isinstance(found, Match) and "Range" not in request.headers:
-            stage = _artefact_stage(file.name)
-            if stage is not None:
-                self._observe(found, stage, f"{file.name} over HTTP ({file.stat().st_size} bytes)")
+            reason = await asyncio.to_thread(_missing_reason, self.artefacts[name], request.match_info["path"])
+            self._missing.log(request.remote or "", "boot file not served", path=request.path, why=reason)
+            raise _missing_file("artefact", f"no such file: {request.path}")
+        match, stage = self.directory.by_ip(request.remote or ""), _artefact_stage(file.name)
+        if isinstance(match, Match) and stage is not None and "Range" not in request.headers:
+            self._observe(match, stage, f"{file.name} over HTTP ({file.stat().st_size} bytes)")
         _served.labels("artefact", "ok").inc()
         return KernelFileResponse(file, chunk_size=1 << 20)
 
@@ -156,16 +155,16 @@ class BootHttp:
         local = request.transport.get_extra_info("sockname") if request.transport else None
         return str(local[0]) if local else request.host.rsplit(":", 1)[0]
 
-    def _one(self, found: Lookup, *, who: str, peer: str) -> Match:
-        if isinstance(found, Ambiguous):
+    def _match(self, lookup: Lookup, *, address: str, peer: str) -> Match:
+        if isinstance(lookup, Ambiguous):
             _served.labels("script", "ambiguous").inc()
-            self.rejections.log(peer, "machine not served", who=who, why=found.message)
-            raise web.HTTPConflict(text=found.message + "\n")
-        if found is None:
+            self.rejections.log(peer, "machine not served", address=address, why=lookup.message)
+            raise web.HTTPConflict(text=lookup.message + "\n")
+        if lookup is None:
             _served.labels("script", "unknown").inc()
-            self.rejections.log(peer, "machine not served", who=who, why="no Hardware has this address")
-            raise web.HTTPNotFound(text=f"no Hardware has the address {who}\n")
-        return found
+            self.rejections.log(peer, "machine not served", address=address, why="no Hardware has this address")
+            raise web.HTTPNotFound(text=f"no Hardware has the address {address}\n")
+        return lookup
 
     def _observe(self, match: Match, stage: BootStage, message: str) -> None:
         self.observer(BootEvent(stage, match.hardware.metadata.namespace, match.hardware.metadata.name, message))
@@ -176,19 +175,19 @@ def _script(body: str) -> web.Response:
 
 
 def confined(folder: Path, path: str) -> Path | None:
-    """The regular file below `folder` that `path` names, or None when there is none or it would lead outside.
+    """Return the regular file below `folder` that `path` names, or None if it does not exist or is outside.
 
     Symbolic links are not followed. No absolute path is formed: the process may not be able to read the folders above.
-    A part `.` is nothing, as in the addresses that apt forms of a folder with packages.
+    An element `.`, as in apt's URLs of a folder with packages, is ignored.
     """
     file = folder
     try:
-        for part in path.split("/"):
-            if part == ".":
+        for element in path.split("/"):
+            if element == ".":
                 continue
-            if part in {"", ".."} or "\0" in part:
+            if element in {"", ".."} or "\0" in element:
                 return None
-            file = file / part
+            file = file / element
             if file.is_symlink():
                 return None
         return file if file.is_file() else None
@@ -196,8 +195,8 @@ def confined(folder: Path, path: str) -> Path | None:
         return None
 
 
-def _why_missing(folder: Path, path: str) -> str:
-    """The message about an artefact that does not exist, with the files that are in the top of its folder."""
+def _missing_reason(folder: Path, path: str) -> str:
+    """The message about an artefact that does not exist, with the files directly in its folder."""
     try:
         names = sorted(file.name for file in folder.iterdir() if file.is_file())
     except OSError:
@@ -213,6 +212,6 @@ def _artefact_stage(name: str) -> BootStage | None:
     return None
 
 
-def _not_found(route: str, message: str) -> web.HTTPNotFound:
+def _missing_file(route: str, message: str) -> web.HTTPNotFound:
     _served.labels(route, "missing").inc()
     return web.HTTPNotFound(text=message + "\n")

@@ -1,7 +1,7 @@
 """iPXE scripts, written from the netboot plan.
 
-Every script ends in an explicit outcome: it boots, chains, or hands over to the disk. A machine that may not netboot
-gets a script that says so on its console and boots its disk, instead of an error that leaves it at a firmware prompt.
+Every script ends explicitly: it boots, chains, or continues with the disk. The script of a machine that may not netboot
+prints the reason on the console and boots the disk, because an error would leave the machine at a firmware prompt.
 
 Source: tinkerbell/tinkerbell: smee/internal/ipxe/script; ipxe.org/scripting.
 """
@@ -12,8 +12,8 @@ import ipaddress
 
 from ironbell.contract.servers.netboot import BootFromDisk, ChainTo, CustomScript, InMemoryOs, NetbootPlan
 
-# `sanboot` starts the first disk where iPXE is a BIOS program; under UEFI leaving with an error makes the firmware
-# go on to its next boot entry, which leaving with success does not on all of them (tinkerbell issue 984).
+# Under BIOS, `sanboot` starts the first disk. Under UEFI, an exit with an error makes the firmware continue with its
+# next boot entry; after an exit with success, not every firmware does (tinkerbell issue 984).
 _TO_DISK = """\
 iseq ${platform} pcbios && sanboot --no-describe --drive 0x80 ||
 exit 1
@@ -21,7 +21,7 @@ exit 1
 
 
 def script_for(plan: NetbootPlan, *, machine: str) -> str:
-    """The script for one machine; `machine` is what its console shows it as."""
+    """Return the script for a machine; `machine` is its name on its console."""
     match plan.target:
         case BootFromDisk(reason):
             return boot_from_disk(machine, reason)
@@ -29,7 +29,7 @@ def script_for(plan: NetbootPlan, *, machine: str) -> str:
             return (
                 f"#!ipxe\necho Ironbell: {_plain(machine)} chains to {_plain(url)}\n"
                 f"chain --autofree {url} ||\n"
-                "echo Ironbell: chain failed, going on to the disk\nsleep 5\n" + _TO_DISK
+                "echo Ironbell: chain failed, continuing with the disk\nsleep 5\n" + _TO_DISK
             )
         case CustomScript(contents):
             body = contents.removeprefix("#!ipxe\n")
@@ -39,40 +39,37 @@ def script_for(plan: NetbootPlan, *, machine: str) -> str:
 
 
 def boot_from_disk(machine: str, reason: str) -> str:
-    """Say why, then boot the disk."""
+    """Return the script that prints the reason, then boots the disk."""
     return f"#!ipxe\necho Ironbell: {_plain(machine)} boots from its disk: {_plain(reason)}\n{_TO_DISK}"
 
 
 def boot_in_memory_os(boot: InMemoryOs, *, machine: str) -> str:
-    """Fetch kernel and initrd, each with retries, and start them."""
-    lines = ["#!ipxe", *_syslog(boot.syslog_host), f"echo Ironbell: {_plain(machine)} starts the in-memory OS"]
-    lines += _arch(boot.arch)
-    lines += [
+    """Return the script that fetches kernel and initrd, each with retries, and starts them."""
+    lines = [
+        "#!ipxe",
+        *_syslog(boot.syslog_host),
+        f"echo Ironbell: {_plain(machine)} starts the in-memory OS",
+        *_arch(boot.arch),
         f"set retries:int32 {boot.retries}",
         f"set retry_delay {boot.retry_delay_s}",
-    ]
-    kernel = f"kernel {boot.kernel_url} {' '.join(boot.kernel_arguments)}"
-    initrd = f"initrd {boot.initrd_url}"
-    for label, command, failure in (
-        ("kernel", kernel, "cannot fetch the kernel"),
-        ("initrd", initrd, "cannot fetch the initrd"),
-        ("boot", "boot", "cannot start the kernel"),
-    ):
-        lines += _with_retries(label, command, failure)
-    lines += [
+        *_with_retries(
+            "kernel", f"kernel {boot.kernel_url} {' '.join(boot.kernel_arguments)}", "cannot fetch the kernel"
+        ),
+        *_with_retries("initrd", f"initrd {boot.initrd_url}", "cannot fetch the initrd"),
+        *_with_retries("boot", "boot", "cannot start the kernel"),
         ":failed",
         "imgfree ||",
-        "echo Ironbell: giving up, going on to the disk",
+        "echo Ironbell: giving up, continuing with the disk",
         "sleep 5",
-        _TO_DISK.rstrip("\n"),
+        _TO_DISK,
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _arch(known: str) -> list[str]:
     if known:
         return [f"set arch {known}"]
-    # iPXE's names for what it was built for: a 32-bit iPXE runs on 64-bit machines, too
+    # The platform that iPXE was built for: a 32-bit iPXE also runs on 64-bit machines.
     return [
         "set arch ${buildarch}",
         "iseq ${arch} i386 && set arch x86_64 ||",
@@ -109,6 +106,6 @@ def _syslog(host: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that neither ends an iPXE command nor expands a setting."""
+    """Return text that neither ends an iPXE command nor expands a setting."""
     kept = "".join(c if c.isprintable() and c not in "$`|&" else " " for c in text)
     return " ".join(kept.split())

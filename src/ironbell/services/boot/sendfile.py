@@ -1,11 +1,11 @@
-"""File answers that the kernel sends by itself, also on event loops that do not know `sendfile` (uvloop).
+"""File responses that the kernel sends, also on event loops without `sendfile` (uvloop).
 
-The bytes go from the page cache to the socket without passing through this process: a rack of machines that fetch
-their images costs the event loop a few system calls per megabyte. The answer's head is written by the transport first;
-from then on, until the file is sent, nothing else writes to the connection.
+The bytes go from the page cache to the socket without passing through this process, so that a rack of machines that
+fetch their images costs the event loop a few system calls per megabyte. The transport writes the head of the response;
+until the file is sent, nothing else writes to the connection. A file that became shorter ends the connection, because
+its announced length cannot be kept.
 
-Failure modes: a client that goes away is a `ConnectionResetError`, as for any answer; a file that became shorter ends
-the connection, since its announced length cannot be kept. Source: sendfile(2).
+Source: sendfile(2).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 PIECE = 1 << 20
-"""Bytes per system call: so long the event loop may stand still while they are copied into the socket's buffer."""
+"""Bytes per system call, during which the event loop stands still."""
 
 
 class KernelFileResponse(web.FileResponse):
@@ -29,7 +29,7 @@ class KernelFileResponse(web.FileResponse):
         sock = transport.get_extra_info("socket") if transport is not None else None
         if transport is None or sock is None or transport.get_extra_info("sslcontext") is not None or self.compression:
             return await super()._sendfile(request, fobj, offset, count)
-        # With limits of zero, draining waits until the transport holds nothing: its rest would end up in the file.
+        # With limits of zero, `drain` waits until the transport's buffer is empty; the rest would be sent inside the file.
         transport.set_write_buffer_limits(high=0)
         try:
             writer = await web.StreamResponse.prepare(self, request)
@@ -38,7 +38,7 @@ class KernelFileResponse(web.FileResponse):
         finally:
             transport.set_write_buffer_limits()
         if transport.get_write_buffer_size():
-            raise ConnectionResetError("the client went away")
+            raise ConnectionResetError("the client closed the connection")
         await send_file(sock.fileno(), fobj.fileno(), offset, count)
         await web.StreamResponse.write_eof(self)
         return writer
@@ -48,10 +48,10 @@ async def send_file(sock: int, file: int, offset: int, count: int) -> None:
     """Send a part of a file to a non-blocking socket.
 
     Raises:
-        ConnectionError: the client went away, or the file is shorter than that.
+        ConnectionError: the client closed the connection, or the file is shorter.
     """
     loop = asyncio.get_running_loop()
-    # The loop's transport owns the original's registration; a copy can be watched beside it.
+    # The transport has registered the original with the loop; a copy can be registered as well.
     copy = os.dup(sock)
     try:
         while count:
@@ -64,7 +64,7 @@ async def send_file(sock: int, file: int, offset: int, count: int) -> None:
                 raise ConnectionResetError("the file became shorter while it was sent")
             offset += sent
             count -= sent
-            # Others have their turn even where the socket always takes everything.
+            # Let other tasks run even if the socket always accepts everything.
             await asyncio.sleep(0)
     finally:
         os.close(copy)
@@ -73,11 +73,11 @@ async def send_file(sock: int, file: int, offset: int, count: int) -> None:
 async def _writable(loop: asyncio.AbstractEventLoop, sock: int) -> None:
     ready = loop.create_future()
 
-    def tell() -> None:
+    def wake() -> None:
         if not ready.done():
             ready.set_result(None)
 
-    loop.add_writer(sock, tell)
+    loop.add_writer(sock, wake)
     try:
         await ready
     finally:

@@ -1,7 +1,7 @@
-"""Gives out the token of a boot: made, stored as digests on the Hardware, and only then put into the script.
+"""Issues the token of a boot. Its digest is stored on the Hardware before the token is put into the script.
 
-Any number of replicas may be asked at once: the write names the version that was decided on, so one of them is first
-and the others see that.
+Any number of replicas may serve requests for the same boot: the write fails if the Hardware has changed since the
+decision, so one replica issues the token and the others observe that.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ _OPTIONS = WriteOptions(field_manager="ironbell-boot-service")
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What the script of one boot carries: a token, or no token because of `refusal`, or neither where none is due."""
+    """The token for the script of one boot, or the reason for which there is none; all empty if the boot needs none."""
 
     token: str = ""
-    refusal: str = ""
+    rejection: str = ""
+    """The reason for which this boot gets no token."""
     stranger: str = ""
-    """Why who asks is not the machine: nothing is given, and nothing was changed."""
+    """The reason for which the client is not the machine; nothing was changed."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,16 @@ class BootTokens:
     clock: Clock
     randomness: Randomness
     marked_only: bool = False
-    """Whether only boots get a token that are marked so, as where a site knows some of its machines by token."""
-
+    """Whether only marked boots get a token, because the site identifies some of its machines by token."""
     compares_addresses: bool = False
-    """Whether a token is for the address alone that the Hardware has, as where we are who gives addresses: otherwise
-    anybody takes a machine's token, or its boot, by asking for its script first."""
+    """Whether only the address of the Hardware gets a token, because this site's DHCP assigns the addresses. Otherwise
+    another client gets a machine's token, or its boot, if it requests the script first."""
 
     async def issue(self, hardware: Hardware, *, peer: str) -> Issued:
-        """A token for the first who asks in this boot.
+        """Return a token for the first request in this boot.
 
         Raises:
-            ApiError: what was decided could not be stored; nothing is given out.
+            ApiError: the decision could not be stored; no token is issued.
         """
         key = hardware.key
         for _ in range(_TRIES):
@@ -61,12 +61,12 @@ class BootTokens:
             decision = boot_token.decide(stored, peer=peer, now=now, marked_only=self.marked_only)
             if decision is None:
                 return Issued()
-            if self.compares_addresses and (why := address_objection(stored, peer, ())) is not None:
-                return Issued(stranger=why)
+            if self.compares_addresses and (stranger := address_objection(stored, peer, ())) is not None:
+                return Issued(stranger=stranger)
             token = ""
             if isinstance(decision, Reject):
                 if decision.record is None:
-                    return Issued(refusal=decision.reason)
+                    return Issued(rejection=decision.reason)
                 record = decision.record
             else:
                 token = self.randomness.token_bytes(boot_token.TOKEN_BYTES).hex()
@@ -76,7 +76,7 @@ class BootTokens:
             except Conflict:
                 continue
             return Issued(token, record.revoked)
-        raise Conflict(f"Hardware {'/'.join(key)} is being changed by others all the time")
+        raise Conflict(f"Hardware {'/'.join(key)} was changed by others in each of {_TRIES} attempts")
 
     async def _read(self, namespace: str, name: str) -> Hardware:
         try:

@@ -1,7 +1,7 @@
 """EC2-style metadata, API version 2009-04-04: the tree that cloud-init's Ec2 data source walks.
 
-Pure: a Hardware in, texts out. A value that the Hardware does not give is an empty text, as upstream; a path outside
-the tree is None. `public-keys` is filled from the instance's SSH keys, in both shapes that clients know.
+Pure functions of a Hardware. A value that the Hardware does not set is an empty text, as upstream. `public-keys` has the
+instance's SSH keys, in both forms that clients read.
 
 Source: tinkerbell/tinkerbell: tootles/internal/frontend/ec2; cloud-init: sources/helpers/ec2.py (how it is walked).
 """
@@ -29,7 +29,7 @@ LISTINGS = {
 
 
 def storage_document(hardware: Hardware) -> dict[str, Any]:
-    """Disks and file systems in the shape that the action reads."""
+    """Return disks and file systems in the form that the action `rootio` reads."""
     storage = instance_of(hardware).storage
     disks = [
         {
@@ -55,13 +55,13 @@ def storage_document(hardware: Hardware) -> dict[str, Any]:
 
 
 def listing(path: str) -> str | None:
-    """What a directory of the tree holds, or None when `path` is no directory. Needs no Hardware."""
+    """Return the entries of a directory of the tree, or None if `path` is not a directory."""
     names = LISTINGS.get(path.strip("/"))
     return None if names is None else "\n".join(names)
 
 
 def value(hardware: Hardware, path: str) -> str | None:
-    """The text at a leaf, or None when there is no such path."""
+    """Return the text at a leaf, or None if the path does not exist."""
     path = path.strip("/")
     if path == "user-data":
         return hardware.spec.user_data or ""
@@ -72,7 +72,7 @@ def value(hardware: Hardware, path: str) -> str | None:
 
 
 def instance_of(hardware: Hardware) -> Instance:
-    """The instance block, or an empty one."""
+    """Return the instance of a Hardware; an empty one if it is not set."""
     metadata = hardware.spec.metadata
     return (metadata.instance if metadata else None) or Instance()
 
@@ -89,8 +89,8 @@ def _public_key(hardware: Hardware, rest: str) -> str | None:
 
 
 def _address(family: int, *, public: bool | None) -> Callable[[Hardware], str]:
-    def matches(address: InstanceIp) -> bool:
-        return address.family == family and (public is None or bool(address.public) is public)
+    def matches(ip: InstanceIp) -> bool:
+        return ip.family == family and (public is None or bool(ip.public) is public)
 
     return lambda hardware: next((ip.address for ip in instance_of(hardware).ips if matches(ip)), "")
 
@@ -108,15 +108,11 @@ def _system(attribute: str) -> Callable[[Hardware], str]:
     return read
 
 
-def _nothing(_hardware: Hardware) -> str:
-    return ""
-
-
 _LEAVES: dict[str, Callable[[Hardware], str]] = {
     "instance-id": lambda hardware: instance_of(hardware).id,
     "hostname": lambda hardware: instance_of(hardware).hostname,
     "local-hostname": lambda hardware: instance_of(hardware).hostname,
-    "iqn": _nothing,
+    "iqn": lambda _hardware: "",
     "plan": lambda hardware: _facility(hardware)[1],
     "facility": lambda hardware: _facility(hardware)[0],
     "tags": lambda hardware: "\n".join(instance_of(hardware).tags),
@@ -128,5 +124,5 @@ _LEAVES: dict[str, Callable[[Hardware], str]] = {
     "operating-system/distro": _system("distro"),
     "operating-system/version": _system("version"),
     "operating-system/image_tag": _system("image_tag"),
-    "operating-system/license_activation/state": _nothing,
+    "operating-system/license_activation/state": lambda _hardware: "",
 }

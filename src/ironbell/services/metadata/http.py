@@ -1,14 +1,14 @@
-"""The metadata service over HTTP: each machine sees its own data, found by its source address, and nobody else's.
+"""The metadata service over HTTP: each machine reads its own data, by its source address, and no other machine's.
 
-Where a machine is known by its token (`contract.servers.identity`), the path begins with the one that was written to
-its disk when it was installed: who merely has its address is told what a stranger is told.
+If a machine is identified by its token (`contract.servers.identity`), the path begins with the token that was written
+to its disk when it was installed: a client that only has its address gets the same response as any other client.
 
-Where the site allows it, the path may begin with `/tootles/instanceID/ID` and find the machine by that id, for machines
-behind NAT; never for one that is known by its token, since such a path has none.
+If the site allows it, the path may begin with `/tootles/instanceID/ID`, for machines behind NAT; never for a machine
+that is identified by its token, because such a path has none.
 
-Directories need no lookup; leaves answer 404 for an unknown address, with a sentence and no data, and 409 when two
-Hardware claim it. What a server is told is the rule of `rule`. Every read of user data is reported, so that a boot can
-be followed to its last step.
+Directories need no lookup. Leaves return 404 for an unknown address, with a message and no data, and 409 if two
+Hardware have it. `provisioner.user_data` has the rules for serving documents. Every read of user data is reported, so
+that a boot can be followed to its last step.
 
 Source: tinkerbell/tinkerbell: tootles (routes and status codes).
 """
@@ -39,7 +39,6 @@ from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, pars
 _log = structlog.get_logger()
 _served = Counter("ironbell_metadata_requests_total", "Metadata requests.", ["frontend", "result"])
 
-
 BODY_TIMEOUT_S = 30.0
 
 
@@ -49,14 +48,14 @@ class MetadataHttp:
 
     directory: HardwareDirectory
     find_workflow: FindWorkflow
-    """What says whether an installation is whole."""
+    """Finds the Workflow that shows whether an installation is complete."""
     observer: BootObserver = unobserved
     identity: Identity = Identity.COMPAT
     clock: Clock = field(default_factory=SystemClock)
     rejections: Rejections = field(default_factory=Rejections)
     by_instance_id: bool = False
-    """Whether a machine is also found by the instance id in the path, as behind NAT; then whoever knows the id reads
-    its user data."""
+    """Whether the instance id in the path also identifies a machine, as behind NAT; then any client that knows the id
+    reads its user data."""
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port; each also below a token."""
@@ -82,7 +81,7 @@ class MetadataHttp:
         if "instance" in request.match_info and not self.by_instance_id:
             _served.labels("ec2", "missing").inc()
             raise web.HTTPNotFound(
-                text="Metadata by instance id is switched off: start the server with --metadata-by-instance-id.\n"
+                text="Metadata by instance id is disabled: start the server with --metadata-by-instance-id.\n"
             )
         path = request.match_info.get("path", "")
         names = ec2.listing(path)
@@ -94,8 +93,8 @@ class MetadataHttp:
             _served.labels("ec2", "missing").inc()
             raise web.HTTPNotFound(text=f"no metadata at {path}\n")
         name = path.strip("/")
-        if why := self._withheld(hardware, name, "ec2"):
-            raise web.HTTPNotFound(text=f"{why}\n")
+        if reason := self._withheld_reason(hardware, name, "ec2"):
+            raise web.HTTPNotFound(text=f"{reason}\n")
         self._served(hardware, "ec2", name == "user-data")
         return web.Response(text=text)
 
@@ -106,8 +105,8 @@ class MetadataHttp:
             raise web.HTTPNotFound(text=f"no NoCloud file {name}; there are {', '.join(nocloud.FILES)}\n")
         hardware = self._hardware(request, "nocloud")
         try:
-            # Without user data there is no seed for cloud-init: what is withheld is there, and empty.
-            text = "" if self._withheld(hardware, name, "nocloud") else nocloud.document(hardware, name)
+            # Without user data there is no seed for cloud-init: a withheld document is served empty.
+            text = "" if self._withheld_reason(hardware, name, "nocloud") else nocloud.document(hardware, name)
         except HostNetworkError as error:
             raise self._no_network(hardware, error) from error
         if not text and name == "network-config":
@@ -116,24 +115,24 @@ class MetadataHttp:
         return web.Response(text=text)
 
     def _no_network(self, hardware: Hardware, error: HostNetworkError) -> web.HTTPNotFound:
-        """Record why there is no network configuration; the system comes up by DHCP, which may be enough to look."""
+        """Record why there is no network configuration. The system uses DHCP, which may be enough to log in."""
         _served.labels("nocloud", "invalid").inc()
         meta = hardware.metadata
-        message = f"network-config is not served, so that the system uses DHCP: {error}"
+        message = f"network-config is not served, so the system uses DHCP: {error}"
         self._reject(f"{meta.namespace}/{meta.name}", "network-config not served", str(error))
         self.observer(BootEvent(BootStage.PROBLEM, meta.namespace, meta.name, message))
         return web.HTTPNotFound(text=f"{error} Correct spec.interfaces or the annotation {BONDS} of the Hardware.\n")
 
     async def storage(self, request: web.Request) -> web.Response:
-        """`/metadata`, for the rootio action."""
+        """`/metadata`, for the action `rootio`."""
         hardware = self._hardware(request, "storage")
-        if why := self._withheld(hardware, "storage", "storage"):
-            raise web.HTTPNotFound(text=f"{why}\n")
+        if reason := self._withheld_reason(hardware, "storage", "storage"):
+            raise web.HTTPNotFound(text=f"{reason}\n")
         _served.labels("storage", "ok").inc()
         return web.Response(body=msgspec.json.encode(ec2.storage_document(hardware)), content_type="application/json")
 
     async def report(self, request: web.Request) -> web.Response:
-        """`POST /reports/cloud-init`: the installed system tells how far it is."""
+        """`POST /reports/cloud-init`: the installed system reports its progress."""
         hardware = self._hardware(request, "report")
         try:
             report = parse_report(await _body(request))
@@ -157,52 +156,52 @@ class MetadataHttp:
     def _hardware(self, request: web.Request, frontend: str) -> Hardware:
         address = request.remote or ""
         instance = request.match_info.get("instance", "")
-        found = self.directory.by_instance_id(instance) if instance else self.directory.by_ip(address)
-        if isinstance(found, Match) and self._is_known(found.hardware, request, frontend):
-            return found.hardware
-        if isinstance(found, Ambiguous):
+        lookup = self.directory.by_instance_id(instance) if instance else self.directory.by_ip(address)
+        if isinstance(lookup, Match) and self._is_identified(lookup.hardware, request, frontend):
+            return lookup.hardware
+        identity = f'instance id "{instance}"' if instance else f"address {address}"
+        if isinstance(lookup, Ambiguous):
             _served.labels(frontend, "ambiguous").inc()
-            self._reject(address, "metadata not served", found.message)
-            what = "instance id" if instance else "address"
-            raise web.HTTPConflict(text=f"several Hardware claim this {what}; none is served\n")
-        if found is None:
+            self._reject(address, "metadata not served", lookup.message)
+            raise web.HTTPConflict(text=f"several Hardware have the {identity}; no metadata is served\n")
+        if lookup is None:
             _served.labels(frontend, "unknown").inc()
-            asked = f'instance id "{instance}"' if instance else f"address {address}"
-            raise web.HTTPNotFound(text=f"no Hardware has the {asked}\n")
+            raise web.HTTPNotFound(text=f"no Hardware has the {identity}\n")
         _served.labels(frontend, "stranger").inc()
-        why = f"Hardware {found.hardware.metadata.name} is known by its token, and this is none of its own"
-        self._reject(address, "metadata not served", why)
-        raise web.HTTPNotFound(text="no metadata here without the token of this machine's installation\n")
+        reason = f"Hardware {lookup.hardware.metadata.name} is identified by its token, and the request has another one"
+        self._reject(address, "metadata not served", reason)
+        raise web.HTTPNotFound(text="metadata is only served with the token of this machine's installation\n")
 
-    def _is_known(self, hardware: Hardware, request: web.Request, frontend: str) -> bool:
-        """Whether the asker is what was installed on this Hardware. The storage layout is for the in-memory OS, which
-        has no such token; nothing in it is secret. A token that was never filled in is none: the agent had none."""
+    def _is_identified(self, hardware: Hardware, request: web.Request, frontend: str) -> bool:
+        """Return whether the client is the system that was installed on this Hardware. The storage layout is for the
+        in-memory OS, which has no such token; nothing in it is secret. The placeholder means that the agent had no
+        token."""
         token = request.match_info.get("token", "").replace(boot_token.PLACEHOLDER, "")
         if not token and (frontend == "storage" or not metadata_needs_token(hardware, self.identity)):
             return True
         return boot_token.admits_metadata(hardware, token, self.clock.now())
 
-    def _withheld(self, hardware: Hardware, name: str, frontend: str) -> str:
-        """Why a document is not told; empty if it is.
+    def _withheld_reason(self, hardware: Hardware, name: str, frontend: str) -> str:
+        """The reason why a document is not served; empty if it is.
 
         Raises:
-            HTTPServiceUnavailable: it is not told yet.
+            HTTPServiceUnavailable: it is not served yet.
         """
         match service_of(hardware, kind_of(name), self.find_workflow):
-            case Withhold(why):
+            case Withhold(reason):
                 _served.labels(frontend, "withdrawn").inc()
-                return why
-            case Later(why):
+                return reason
+            case Later(reason):
                 _served.labels(frontend, "early").inc()
                 meta = hardware.metadata
-                self._reject(f"{meta.namespace}/{meta.name}", f"{name} not served", why)
-                raise web.HTTPServiceUnavailable(text=f"{why}\n", headers={"Retry-After": "5"})
+                self._reject(f"{meta.namespace}/{meta.name}", f"{name} not served", reason)
+                raise web.HTTPServiceUnavailable(text=f"{reason}\n", headers={"Retry-After": "5"})
             case _:
                 return ""
 
-    def _reject(self, machine: str, event: str, why: str) -> None:
-        """Log what is not served, once a minute per machine: it asks again every few seconds."""
-        self.rejections.log(machine, event, why=why)
+    def _reject(self, machine: str, event: str, reason: str) -> None:
+        """Log a rejection, once a minute per machine: it retries every few seconds."""
+        self.rejections.log(machine, event, why=reason)
 
     def _served(self, hardware: Hardware, frontend: str, user_data: bool) -> None:
         _served.labels(frontend, "ok").inc()
@@ -212,7 +211,7 @@ class MetadataHttp:
 
 
 async def _body(request: web.Request) -> bytes:
-    """All of a report, in however many pieces it comes."""
+    """Read the whole body of a report."""
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -222,5 +221,5 @@ async def _body(request: web.Request) -> bytes:
                     raise ReportError(f"a report has at most {MAX_BODY_BYTES} bytes")
     except TimeoutError as error:
         _served.labels("report", "invalid").inc()
-        raise web.HTTPRequestTimeout(text=f"no report came within {BODY_TIMEOUT_S:g} s\n") from error
+        raise web.HTTPRequestTimeout(text=f"no report was received within {BODY_TIMEOUT_S:g} s\n") from error
     return bytes(body)

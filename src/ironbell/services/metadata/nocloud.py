@@ -1,7 +1,7 @@
-"""NoCloud metadata: what cloud-init fetches from a `seedfrom` address.
+"""NoCloud metadata: the documents that cloud-init fetches from a `seedfrom` address. Pure.
 
-Pure. The network configuration (version 2) describes cards by their MACs, bonds and VLANs, so that the installed system
-needs no DHCP; a Hardware without static addresses gets none, and cloud-init falls back to DHCP by itself.
+The network configuration (version 2) describes interfaces by their MACs, bonds and VLANs, so that the installed system
+needs no DHCP. A Hardware without static addresses has none; cloud-init then uses DHCP.
 
 Source: cloud-init: sources/DataSourceNoCloud.py, doc/rtd/reference/network-config-format-v2.
 """
@@ -22,10 +22,10 @@ FILES = ("meta-data", "user-data", "vendor-data", "network-config")
 
 
 def document(hardware: Hardware, name: str) -> str | None:
-    """The text of one of `FILES`, or None for any other name.
+    """Return the text of one of `FILES`, or None for any other name.
 
     Raises:
-        HostNetworkError: network-config of a Hardware that does not describe a network.
+        HostNetworkError: the Hardware does not describe a network (network-config only).
     """
     match name:
         case "meta-data":
@@ -42,7 +42,7 @@ def document(hardware: Hardware, name: str) -> str | None:
 
 
 def meta_data(hardware: Hardware) -> dict[str, Any]:
-    """`instance-id` is always there: cloud-init runs its per-instance steps again when it changes."""
+    """Return the meta-data. `instance-id` is always set: cloud-init runs its per-instance steps again when it changes."""
     instance = instance_of(hardware)
     data: dict[str, Any] = {"instance-id": instance.id or hardware.metadata.uid or hardware.metadata.name}
     hostname = instance.hostname or next((i.dhcp.hostname for i in hardware.spec.interfaces if i.dhcp), "")
@@ -54,8 +54,8 @@ def meta_data(hardware: Hardware) -> dict[str, Any]:
 
 
 def network_config(hardware: Hardware) -> Mapping[str, Any]:
-    """Network configuration version 2, empty when no interface has an address: the same network that the action
-    `network` writes to a disk.
+    """Return network configuration version 2, for the network that the action `network` writes to a disk; empty if no
+    interface has an address.
 
     Raises:
         HostNetworkError: the Hardware does not describe a network.

@@ -1,11 +1,11 @@
-"""Reports of an installed system's cloud-init: the last thing a boot tells us.
+"""Reports of an installed system's cloud-init, which end a boot.
 
-cloud-init posts one JSON document for the start and the finish of each of its stages (its webhook reporter). The
-finish of `modules-final` means that the installed system is up. If the last stage fails, or a module that carries out
-bootstrap data, the bootstrap has failed; other modules may fail for trifles (a small image has no `locale-gen`), and
-that is only an Event. cloud-init does not send what modules print; a template may add that in the field `output`, as
-ours does. Bodies come from the network: anything that is not such a document is counted and refused; what is kept of
-one is bounded, printable and without secrets.
+cloud-init's webhook reporter posts one JSON document for the start and the finish of each stage. The finish of
+`modules-final` means that the installed system is up. If the last stage fails, or a module that carries out bootstrap
+data, the bootstrap has failed; a failure of another module (a small image has no `locale-gen`) is only an Event.
+cloud-init does not send the output of modules; a template may add it in the field `output`, as ours does. Bodies come
+from the network: other documents are counted and rejected, and recorded texts are bounded, printable and without
+secrets.
 
 Source: cloud-init: reporting/events.py (document), reporting/handlers.py (`webhook`).
 """
@@ -35,7 +35,7 @@ OUTPUT_WIDTH = 300
 
 
 class ReportError(IronbellError):
-    """A body that is no cloud-init report."""
+    """A body is not a valid cloud-init report."""
 
     reason = "InvalidReport"
     retry = Retry.NEVER
@@ -52,28 +52,28 @@ class _Document(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """A stage that has ended. `ok` is None for a start."""
+    """The start or the end of a stage. `ok` is None for a start."""
 
     stage: str
     ok: bool | None
     message: str
     output: tuple[str, ...] = ()
-    """The last lines of what the system printed, where it failed."""
+    """The last lines of output of a stage that failed."""
 
     @property
     def is_final(self) -> bool:
-        """The installed system has come up, well or not."""
+        """Return whether the installed system is up, with or without errors."""
         return self.stage == FINAL_STAGE and self.ok is not None
 
     @property
     def fails_bootstrap(self) -> bool:
-        """Whether the bootstrap cannot have succeeded. A stage that only passes on what one of its modules reported
-        says nothing of its own."""
+        """Return whether the bootstrap cannot have succeeded. The failure of a stage other than the last one only
+        repeats that of one of its modules."""
         stage, _, step = self.stage.partition("/")
         if self.ok is not False or not step:
             return self.ok is False and stage == FINAL_STAGE
         if step.startswith("search-"):
-            # One source of data that cannot be read; the next one may have what is wanted.
+            # A data source cannot be read; the next one may have the data.
             return False
         module = step.removeprefix("config-")
         return module == step or module.replace("_", "-") in CARRIES_OUT
@@ -86,7 +86,7 @@ def parse_report(body: bytes) -> StageReport:
     """Read one report.
 
     Raises:
-        ReportError: the body is no report.
+        ReportError: the body is not a valid report.
     """
     try:
         document = _decoder.decode(body)
@@ -94,7 +94,7 @@ def parse_report(body: bytes) -> StageReport:
         raise ReportError(f"not a cloud-init report: {error}") from error
     if document.event_type not in {"start", "finish"}:
         raise ReportError(f"event_type must be start or finish, not {document.event_type[:40]!r}")
-    # cloud-init warns for trifles; only a failed stage is a failure
+    # cloud-init also warns about harmless things; only FAIL is a failure.
     ok = None if document.event_type == "start" else document.result != "FAIL"
     text = " ".join(without_secrets(plain(document.description[:MESSAGE_READ])).split())[:300]
     stage = " ".join(plain(document.name[:100]).split())

@@ -55,7 +55,7 @@ async def test_of_many_who_ask_at_once_at_most_one_gets_a_token_and_it_is_revoke
     answers = await asyncio.gather(*(replica(api).issue(known, peer=f"192.0.2.{n}") for n in range(20)))
     given = [one.token for one in answers if one.token]
     assert len(given) == 1
-    assert sum(1 for one in answers if one.refusal) == 19
+    assert sum(1 for one in answers if one.rejection) == 19
     assert boot_token.agent_objection(await stored(api), "wf", given[0], SystemClock().now()) is not None
 
 
