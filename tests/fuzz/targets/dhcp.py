@@ -15,8 +15,7 @@ from ironbell.codec.dhcp.packet import ZERO
 from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.contract.servers.netboot import NetbootPlan, NetbootSettings, netboot_plan
 from ironbell.services.dhcp import DhcpServer, DhcpSettings, MacFormat, Mode, PlainIpxe, Problem
-from ironbell.services.dhcp.destination import BROADCAST
-from ironbell.services.dhcp.sockets import Datagram
+from ironbell.services.dhcp.sockets import BROADCAST, Datagram
 
 from ..checks import check_line
 

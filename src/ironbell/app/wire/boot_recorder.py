@@ -24,8 +24,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.decision import Emit
 from ironbell.kube.manager.events import EventRecorder
 from ironbell.provisioner.installed_system import SystemFailure, decoded, encoded
-from ironbell.services.dhcp.answers import Reply
-from ironbell.services.dhcp.problems import Problem
+from ironbell.services.dhcp.answers import Problem, Reply
 
 _log = structlog.get_logger()
 
@@ -72,8 +71,8 @@ class BootRecorder:
             return
         namespace, _, name = reply.hardware.partition("/")
         address = reply.packet.yiaddr
-        if reply.refusal:
-            message = f"{address} leased; netboot rejected: {reply.refusal}"
+        if reply.rejection:
+            message = f"{address} leased; netboot rejected: {reply.rejection}"
             self(BootEvent(BootStage.REJECTED, namespace, name, message))
         else:
             extra = f", boot file {reply.boot_file}" if reply.boot_file else ""

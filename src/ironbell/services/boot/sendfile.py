@@ -29,7 +29,7 @@ class KernelFileResponse(web.FileResponse):
         sock = transport.get_extra_info("socket") if transport is not None else None
         if transport is None or sock is None or transport.get_extra_info("sslcontext") is not None or self.compression:
             return await super()._sendfile(request, fobj, offset, count)
-        # With limits of zero, `drain` waits until the transport's buffer is empty; the rest would be sent inside the file.
+        # With limits of zero, `drain` waits until the buffer is empty; its rest would be sent inside the file.
         transport.set_write_buffer_limits(high=0)
         try:
             writer = await web.StreamResponse.prepare(self, request)

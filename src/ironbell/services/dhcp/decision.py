@@ -1,7 +1,7 @@
-"""The DHCP server's decision for one message: pure, total, without memory.
+"""The DHCP server's decision about one message. Pure.
 
-Nothing is leased: a machine's address is written in its Hardware, so every replica gives the same answer and a
-restart forgets nothing. `decide` chooses by mode; the rules of the two kinds of server are in `reserve` and `proxy`.
+Nothing is leased: a machine's address is that of its Hardware, so every replica replies the same and a restart loses
+nothing. `decide` selects the rules by mode: those of `reserve` or of `proxy`.
 
 Source: RFC 2131, sections 3 and 4.3; tinkerbell/tinkerbell: smee/internal/dhcp/handler.
 """
@@ -11,24 +11,23 @@ from __future__ import annotations
 from ironbell.codec.dhcp import MessageType, Op, OptionError, Packet
 from ironbell.codec.dhcp.packet import ZERO
 from ironbell.services.dhcp import proxy, reserve
-from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Subject, Unusable
-from ironbell.services.dhcp.client import boot_client
-from ironbell.services.dhcp.problems import Problem
+from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Problem, Subject, Unusable
+from ironbell.services.dhcp.bootfile import boot_client
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode
 
 _NO_OWN_ADDRESS = Problem(
     "NoServerAddress",
-    "the interface that requests come in on has no IPv4 address, so no machine could reach us; "
-    "give it one or set the address to advertise",
+    "The interface on which requests arrive has no IPv4 address, so no machine can reach this server. "
+    "Give it one, or set the address to advertise.",
 )
 
 
 def decide(request: Packet, subject: Subject, *, settings: DhcpSettings, own: Endpoints) -> Decision:
-    """The answer to one message from `subject`. `own` is us, as the asking machine reaches us."""
+    """Return the decision about a message from `subject`. `own` has our addresses as the machine reaches them."""
     try:
-        refused = _unanswerable(request, subject, settings)
-        if refused is not None:
-            return refused
+        ignored = _ignored(request, subject, settings)
+        if ignored is not None:
+            return ignored
         if own.address == ZERO:
             return Ignore(IgnoreReason.NO_OWN_ADDRESS, _NO_OWN_ADDRESS.message, _NO_OWN_ADDRESS)
         known = subject if isinstance(subject, Known) else None
@@ -38,8 +37,8 @@ def decide(request: Packet, subject: Subject, *, settings: DhcpSettings, own: En
         return Ignore(IgnoreReason.MALFORMED_OPTION, error.message)
 
 
-def _unanswerable(request: Packet, subject: Subject, settings: DhcpSettings) -> Ignore | None:
-    """What no mode answers."""
+def _ignored(request: Packet, subject: Subject, settings: DhcpSettings) -> Ignore | None:
+    """Return the reason for which no mode replies, or None."""
     if request.op != Op.REQUEST:
         return Ignore(IgnoreReason.NOT_A_REQUEST)
     if not request.mac:
@@ -56,16 +55,16 @@ def _unanswerable(request: Packet, subject: Subject, settings: DhcpSettings) -> 
 
 
 def _disabled(request: Packet, subject: Known, settings: DhcpSettings) -> Ignore:
-    """The field says that DHCP is off for this interface, and netboot by DHCP is a part of it, whoever gives addresses.
+    """Ignore an interface with DHCP disabled, which includes netboot by DHCP, in every mode.
 
-    Upstream's proxy modes ignore the field. A machine that netboots there and does not here needs a word about it.
+    Upstream's proxy modes ignore the field. A machine that netboots there, and does not here, has a problem to report.
     """
-    why = f"disableDhcp is set on {subject.name}"
+    detail = f"disableDhcp is set on {subject.name}"
     if settings.mode is Mode.RESERVATION or boot_client(request, settings) is None:
-        return Ignore(IgnoreReason.DISABLED, why)
+        return Ignore(IgnoreReason.DISABLED, detail)
     message = (
-        f"The machine asks to netboot in DHCP mode {settings.mode.value} and gets no answer, since disableDhcp is set: "
-        "set it to false. This mode gives out no addresses."
+        f"The machine requests to netboot in DHCP mode {settings.mode.value} and gets no reply, because disableDhcp is "
+        "set. Set it to false: this mode assigns no addresses."
     )
     mac = subject.reservation.mac
-    return Ignore(IgnoreReason.DISABLED, why, Problem("DhcpDisabled", message, mac, (subject.name,)))
+    return Ignore(IgnoreReason.DISABLED, detail, Problem("DhcpDisabled", message, mac, (subject.name,)))

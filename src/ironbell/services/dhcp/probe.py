@@ -1,8 +1,7 @@
-"""Is there another DHCP server? Asked before we hand out addresses on a network that we did not make.
+"""The probe for other DHCP servers, before addresses are assigned on a network that is not ours.
 
-A DISCOVER from an invented MAC is broadcast on the one interface that the user named. Servers that hand out addresses
-from a pool answer it; a server that only knows listed machines stays silent and is not found. The offer is never
-taken up.
+A DISCOVER from an invented MAC is broadcast on the interface that the user named. Servers with a pool of addresses
+reply; a server that only serves listed machines does not, and is not found. The offer is never accepted.
 """
 
 from __future__ import annotations
@@ -13,52 +12,43 @@ from ipaddress import IPv4Address
 
 from ironbell.base.ports import DHCP_CLIENT_PORT, DHCP_PORT
 from ironbell.base.randomness import Randomness, SystemRandomness
-from ironbell.codec.dhcp import (
-    DecodeError,
-    MessageType,
-    Op,
-    Option,
-    Packet,
-    decode,
-    encode,
-)
+from ironbell.codec.dhcp import DecodeError, MessageType, Op, Option, Packet, decode, encode
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
-from ironbell.services.dhcp.destination import BROADCAST
-from ironbell.services.dhcp.sockets import MAX_DATAGRAM, SocketError, open_dhcp_socket
+from ironbell.services.dhcp.sockets import BROADCAST, MAX_DATAGRAM, SocketError, open_dhcp_socket
 
 # Servers that ping an address before they offer it (dnsmasq) take three seconds.
 DEFAULT_TIMEOUT_S = 5.0
 _TRIES = 3
-_WANTED = bytes((Option.SUBNET_MASK, Option.ROUTERS, Option.SERVER_IDENTIFIER))
+_REQUESTED = bytes((Option.SUBNET_MASK, Option.ROUTERS, Option.SERVER_IDENTIFIER))
 
 
 async def probe_for_servers(
     interface: str, *, timeout_s: float = DEFAULT_TIMEOUT_S, randomness: Randomness | None = None
 ) -> list[IPv4Address]:
-    """Addresses of the DHCP servers that answer on an interface, in the order of their answers.
+    """Return the addresses of the DHCP servers that reply on an interface, in the order of their replies.
 
-    Waits the whole time: a second server may be slower than the first.
+    Always waits for the whole timeout: a second server may be slower than the first.
 
     Raises:
-        SocketError: the interface does not exist, the privilege is missing, port 68 is taken, or the interface is down.
+        SocketError: the interface is missing or down, the privilege is missing, or port 68 is in use.
     """
     discover = _discover(randomness or SystemRandomness())
     sock = open_dhcp_socket(interface, DHCP_CLIENT_PORT)
     loop = asyncio.get_running_loop()
-    found: dict[IPv4Address, None] = {}
+    servers: dict[IPv4Address, None] = {}
     try:
-        loop.add_reader(sock, _collect, sock, discover.xid, found)
+        loop.add_reader(sock, _collect, sock, discover.xid, servers)
         for _ in range(_TRIES):
-            _ask(sock, encode(discover), interface)
+            _broadcast(sock, encode(discover), interface)
             await asyncio.sleep(timeout_s / _TRIES)
     finally:
         loop.remove_reader(sock)
         sock.close()
-    return list(found)
+    return list(servers)
 
 
-def _ask(sock: socket.socket, data: bytes, interface: str) -> None:
+def _broadcast(sock: socket.socket, data: bytes, interface: str) -> None:
     try:
         sock.sendto(data, (BROADCAST, DHCP_PORT))
     except OSError as error:
@@ -67,22 +57,19 @@ def _ask(sock: socket.socket, data: bytes, interface: str) -> None:
 
 def _discover(randomness: Randomness) -> Packet:
     raw = bytearray(randomness.token_bytes(10))
-    # Locally administered, unicast: no maker's card has such an address.
+    # Locally administered, unicast: no vendor assigns such an address.
     raw[0] = (raw[0] & 0xFC) | 0x02
     return Packet(
         op=Op.REQUEST,
         xid=int.from_bytes(raw[6:], "big"),
         chaddr=bytes(raw[:6]),
         flags=BROADCAST_FLAG,
-        options={
-            int(Option.MESSAGE_TYPE): bytes((MessageType.DISCOVER,)),
-            int(Option.PARAMETER_LIST): _WANTED,
-        },
+        options={int(Option.MESSAGE_TYPE): bytes((MessageType.DISCOVER,)), int(Option.PARAMETER_LIST): _REQUESTED},
     )
 
 
-def _collect(sock: socket.socket, xid: int, found: dict[IPv4Address, None]) -> None:
-    """Take in what has arrived; whatever is no offer to our question is somebody else's."""
+def _collect(sock: socket.socket, xid: int, servers: dict[IPv4Address, None]) -> None:
+    """Read the datagrams that have arrived; those that are not offers to our DISCOVER are ignored."""
     while True:
         try:
             data, (source, _) = sock.recvfrom(MAX_DATAGRAM)
@@ -94,4 +81,4 @@ def _collect(sock: socket.socket, xid: int, found: dict[IPv4Address, None]) -> N
         except DecodeError:
             continue
         if packet.op == Op.REPLY and packet.xid == xid and packet.message_type == MessageType.OFFER:
-            found[server] = None
+            servers[server] = None

@@ -1,8 +1,8 @@
-"""Proxy modes: another server hands out addresses; we tell boot clients what to boot, and nobody else anything.
+"""Proxy modes: another server assigns addresses, and this one replies to boot clients only, with their boot files.
 
-Upstream answers every REQUEST of a boot client, also one that names the other server; its reply then races with the
-real one. Here such a request is left to the server that it names: the boot file came with our OFFER, and clients that
-ask the proxy itself do so on port 4011 or with our identifier.
+Upstream replies to every REQUEST of a boot client, even to one that names the other server; its reply then races with
+that server's. Here such a request is ignored: our OFFER had the boot file, and clients send requests for the proxy to
+port 4011 or with our identifier.
 
 Source: PXE specification 2.1, section 2.2 (proxyDHCP);
 tinkerbell/tinkerbell: smee/internal/dhcp/handler/proxy/proxy.go.
@@ -14,18 +14,24 @@ from ironbell.codec.dhcp import MessageType, Option, Packet, reply_to
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.codec.dhcp.packet import ZERO
 from ironbell.contract.servers.boot_files import NOT_ALLOWED
-from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
-from ironbell.services.dhcp.bootfile import BootAnswer, boot_answer, missing
-from ironbell.services.dhcp.client import HTTP_CLIENT, PXE_CLIENT, BootClient, boot_client
-from ironbell.services.dhcp.fit import fitted, place_file
+from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply, fitted, place_file
+from ironbell.services.dhcp.bootfile import (
+    HTTP_CLIENT,
+    PXE_CLIENT,
+    BootAnswer,
+    BootClient,
+    boot_answer,
+    boot_client,
+    missing,
+)
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode
 
 
 def answer(request: Packet, known: Known | None, *, settings: DhcpSettings, own: Endpoints) -> Decision:
-    """The reply to a boot client's DISCOVER or REQUEST.
+    """Return the reply to a boot client's DISCOVER or REQUEST.
 
     Raises:
-        OptionError: an option that decides is malformed.
+        OptionError: a relevant option is malformed.
     """
     if not settings.netboot_options:
         return Ignore(IgnoreReason.NETBOOT_OFF)
@@ -40,9 +46,9 @@ def answer(request: Packet, known: Known | None, *, settings: DhcpSettings, own:
     vlan_id = known.reservation.vlan_id if known else ""
     boot = boot_answer(client, known.plan if known else None, vlan_id=vlan_id, settings=settings, own=own)
     if boot.is_missing:
-        # Another server may have something for this machine.
+        # Another server may have a boot file for this machine.
         (problem,) = missing(boot, mac=client.mac, hardware=known.name if known else "")
-        return Ignore(IgnoreReason.NO_BINARY, boot.refusal, problem)
+        return Ignore(IgnoreReason.NO_BINARY, boot.rejection, problem)
     return _reply(request, client, boot, known=known, own=own)
 
 
@@ -61,4 +67,4 @@ def _reply(request: Packet, client: BootClient, boot: BootAnswer, *, known: Know
     hardware = known.name if known else ""
     file, problems = place_file(name, options, mac=client.mac, hardware=hardware)
     packet = reply_to(request, kind, options, siaddr=server, sname=str(server).encode(), file=file)
-    return Reply(fitted(packet, request), kind, hardware, name, boot.refusal, problems)
+    return Reply(fitted(packet, request), kind, hardware, name, boot.rejection, problems)

@@ -1,8 +1,8 @@
-"""A Hardware interface as DHCP serves it: address, lease, and options already in bytes.
+"""A Hardware interface as DHCP serves it: address, lease, and encoded options.
 
-Compiled once per change of the Hardware, so that a packet costs no parsing. What makes the whole lease wrong (mask,
-address, gateway, routes) refuses the interface; what can be left out (a name server that is no IPv4 address) is left
-out with a warning.
+It is compiled once per change of the Hardware, so that a message needs no parsing. An invalid mask, address, gateway or
+route makes the whole lease wrong: the interface is not served. Other invalid values, such as that of a name server, are
+omitted with a warning.
 
 Source: tinkerbell/tinkerbell: smee/internal/dhcp/conv.go.
 """
@@ -32,15 +32,15 @@ class InvalidDhcpDataError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What one interface gets."""
+    """The lease of one interface."""
 
     mac: str
     address: IPv4Address | None
-    """None: the Hardware names no IPv4 address, so there is nothing to offer."""
+    """None if the Hardware has no IPv4 address to offer."""
     lease_s: int
     options: Mapping[int, bytes]
     boot_file: str = ""
-    """The user's own boot file; it replaces everything that we would say about netboot."""
+    """The user's own boot file; it replaces all of our netboot options."""
     vlan_id: str = ""
     is_disabled: bool = False
     warnings: tuple[str, ...] = ()
@@ -55,10 +55,10 @@ def reservation_of(interface: Interface, *, default_lease_s: int = WEEK_S) -> Re
     dhcp = interface.dhcp or Dhcp()
     warnings: list[str] = []
     options: dict[int, bytes] = {}
-    address = _take_address(dhcp.ip or Ip(), options, warnings)
-    _take_addresses(Option.NAME_SERVERS, "name_servers", dhcp.name_servers, options, warnings)
-    _take_addresses(Option.TIME_SERVERS, "time_servers", dhcp.time_servers, options, warnings)
-    _take_names(dhcp, options, warnings)
+    address = _add_address(dhcp.ip or Ip(), options, warnings)
+    _add_addresses(Option.NAME_SERVERS, "name_servers", dhcp.name_servers, options, warnings)
+    _add_addresses(Option.TIME_SERVERS, "time_servers", dhcp.time_servers, options, warnings)
+    _add_names(dhcp, options, warnings)
     if dhcp.classless_static_routes:
         options[Option.CLASSLESS_ROUTES] = route_bytes(_routes(dhcp))
     if dhcp.boot_file_name and dhcp.tftp_server_name:
@@ -69,7 +69,7 @@ def reservation_of(interface: Interface, *, default_lease_s: int = WEEK_S) -> Re
     return Reservation(
         mac=normal_mac(dhcp.mac),
         address=address,
-        # Not given, zero and impossible values are the documented week: a lease of zero seconds makes clients ask
+        # Unset, zero and invalid values mean the documented week: with a lease of zero seconds, clients would request
         # without end.
         lease_s=lease_s if 0 < lease_s <= MAX_LEASE_S else default_lease_s,
         options={int(code): value for code, value in options.items()},
@@ -81,16 +81,16 @@ def reservation_of(interface: Interface, *, default_lease_s: int = WEEK_S) -> Re
     )
 
 
-def _take_address(ip: Ip, options: dict[int, bytes], warnings: list[str]) -> IPv4Address | None:
-    """The address with mask, broadcast address and gateway."""
+def _add_address(ip: Ip, options: dict[int, bytes], warnings: list[str]) -> IPv4Address | None:
+    """Return the address, and add mask, broadcast address and gateway to the options."""
     if not ip.address:
         return None
     try:
         address = ip_address(ip.address)
     except ValueError:
-        raise InvalidDhcpDataError(f"dhcp.ip.address {ip.address!r} is no IP address") from None
+        raise InvalidDhcpDataError(f"dhcp.ip.address {ip.address!r} is not a valid IP address") from None
     if isinstance(address, IPv6Address):
-        warnings.append(f"dhcp.ip.address {ip.address} is IPv6 and is ignored: DHCPv4 hands out IPv4 addresses only")
+        warnings.append(f"dhcp.ip.address {ip.address} is IPv6 and is ignored: DHCPv4 assigns IPv4 addresses only")
         return None
     network = _network(address, ip.netmask)
     options[Option.SUBNET_MASK] = network.netmask.packed
@@ -102,7 +102,7 @@ def _take_address(ip: Ip, options: dict[int, bytes], warnings: list[str]) -> IPv
 
 def _network(address: IPv4Address, netmask: str) -> IPv4Network:
     if not netmask:
-        raise InvalidDhcpDataError(f"dhcp.ip.netmask is missing for {address}; give it in dotted form")
+        raise InvalidDhcpDataError(f"dhcp.ip.netmask is missing for {address}; set it in dotted form")
     mask = _ipv4("dhcp.ip.netmask", netmask)
     inverted = ~int(mask) & 0xFFFFFFFF
     if inverted & (inverted + 1):
@@ -114,25 +114,25 @@ def _ipv4(field: str, text: str) -> IPv4Address:
     try:
         return IPv4Address(text)
     except ValueError:
-        raise InvalidDhcpDataError(f"{field} {text!r} is no IPv4 address") from None
+        raise InvalidDhcpDataError(f"{field} {text!r} is not a valid IPv4 address") from None
 
 
-def _take_addresses(
+def _add_addresses(
     code: Option, field: str, entries: list[str], options: dict[int, bytes], warnings: list[str]
 ) -> None:
-    """The entries that are IPv4 addresses; the others are left out with a warning."""
+    """Add the entries that are IPv4 addresses; the others are omitted with a warning."""
     addresses = []
     for entry in entries:
         try:
             addresses.append(IPv4Address(entry))
         except ValueError:
-            warnings.append(f"dhcp.{field}: {entry!r} is no IPv4 address and is left out")
+            warnings.append(f"dhcp.{field}: {entry!r} is not a valid IPv4 address and is omitted")
     if addresses:
         options[code] = address_bytes(addresses)
 
 
-def _take_names(dhcp: Dhcp, options: dict[int, bytes], warnings: list[str]) -> None:
-    """Host name, domain name and search list."""
+def _add_names(dhcp: Dhcp, options: dict[int, bytes], warnings: list[str]) -> None:
+    """Add host name, domain name and search list."""
     if dhcp.hostname:
         options[Option.HOST_NAME] = dhcp.hostname.encode()
     if not dhcp.domain_name:
@@ -151,7 +151,7 @@ def _routes(dhcp: Dhcp) -> list[Route]:
             destination = IPv4Network(route.destination_descriptor, strict=False)
         except ValueError:
             raise InvalidDhcpDataError(
-                f"dhcp.classless_static_routes: {route.destination_descriptor!r} is no IPv4 network"
+                f"dhcp.classless_static_routes: {route.destination_descriptor!r} is not a valid IPv4 network"
             ) from None
         routes.append(Route(destination, _ipv4("dhcp.classless_static_routes: router", route.router)))
     return routes

@@ -1,7 +1,7 @@
 """Reservation mode: every machine with Hardware gets its address, its options and, if it may netboot, its boot file.
 
-Where upstream is known to be wrong this does what RFC 2131 says: a request for another server is left alone, a wrong
-address is refused with NAK, INFORM is answered, a lease is never of zero seconds.
+Unlike upstream, this mode follows RFC 2131: a request for another server is ignored, a wrong address is rejected with
+NAK, INFORM gets a reply, and no lease has zero seconds.
 
 Source: RFC 2131, sections 4.3.1 to 4.3.5 and table 3; tinkerbell/tinkerbell: smee/internal/dhcp/handler/reservation.
 """
@@ -17,20 +17,17 @@ from ironbell.codec.dhcp.addresses import requested_address, server_identifier
 from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
 from ironbell.codec.dhcp.packet import ZERO
 from ironbell.codec.dhcp.relay import server_override
-from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
-from ironbell.services.dhcp.bootfile import BootAnswer, boot_answer, missing, refused
-from ironbell.services.dhcp.client import HTTP_CLIENT, boot_client
-from ironbell.services.dhcp.fit import fitted, place_file
-from ironbell.services.dhcp.problems import Problem
+from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Problem, Reply, fitted, place_file
+from ironbell.services.dhcp.bootfile import HTTP_CLIENT, BootAnswer, boot_answer, boot_client, missing, rejected
 from ironbell.services.dhcp.reservation import Reservation
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints
 
 
 def answer(request: Packet, known: Known | None, *, settings: DhcpSettings, own: Endpoints) -> Decision:
-    """The reply to a DISCOVER, REQUEST or INFORM; the record of a DECLINE or RELEASE.
+    """Return the reply to a DISCOVER, REQUEST or INFORM; a DECLINE or RELEASE is ignored, and logged.
 
     Raises:
-        OptionError: an option that decides is malformed.
+        OptionError: a relevant option is malformed.
     """
     chosen = server_identifier(request)
     override = server_override(request) if request.giaddr != ZERO else None
@@ -51,7 +48,7 @@ def answer(request: Packet, known: Known | None, *, settings: DhcpSettings, own:
 
 def _declined(request: Packet, known: Known) -> Ignore:
     address = requested_address(request) or known.reservation.address
-    message = f"the machine found {address} in use by another one; look for a second user of the address"
+    message = f"The machine reports that {address} is in use by another machine. Find the second user of the address."
     return Ignore(
         IgnoreReason.DECLINED, message, Problem("AddressInUse", message, known.reservation.mac, (known.name,))
     )
@@ -64,35 +61,34 @@ def _served(
     if request.message_type == MessageType.INFORM:
         return _informed(request, known, own=own, identifier=identifier)
     if reservation.address is None:
-        message = "dhcp.ip.address names no IPv4 address, so there is none to offer"
+        message = "dhcp.ip.address has no IPv4 address to offer."
         return Ignore(
             IgnoreReason.NO_ADDRESS, message, Problem("NoAddressReserved", message, reservation.mac, (known.name,))
         )
-    if request.message_type == MessageType.DISCOVER:
-        return _leased(request, known, settings=settings, own=own, identifier=identifier)
-    asked = requested_address(request) or request.ciaddr
-    if asked not in {ZERO, reservation.address}:
-        return _refused(request, known, asked=asked, identifier=identifier)
+    if request.message_type == MessageType.REQUEST:
+        requested = requested_address(request) or request.ciaddr
+        if requested not in {ZERO, reservation.address}:
+            return _rejected_address(request, known, requested=requested, identifier=identifier)
     return _leased(request, known, settings=settings, own=own, identifier=identifier)
 
 
-def _refused(request: Packet, known: Known, *, asked: IPv4Address, identifier: IPv4Address) -> Reply:
-    """NAK: the client drops the wrong address and starts again with DISCOVER."""
+def _rejected_address(request: Packet, known: Known, *, requested: IPv4Address, identifier: IPv4Address) -> Reply:
+    """Reply with NAK: the client drops the wrong address and starts again with DISCOVER."""
     options = {
         int(Option.SERVER_IDENTIFIER): identifier.packed,
-        int(Option.MESSAGE): f"{asked} is not the address reserved for this machine".encode(),
+        int(Option.MESSAGE): f"{requested} is not the address reserved for this machine".encode(),
     }
     packet = reply_to(request, MessageType.NAK, options)
     if request.giaddr != ZERO:
-        # The client may not be reachable at the address that it thinks it has (RFC 2131, section 4.3.2).
+        # The client may not be reachable at the address that it uses (RFC 2131, section 4.3.2).
         packet = replace(packet, flags=packet.flags | BROADCAST_FLAG)
     return Reply(packet, MessageType.NAK, known.name)
 
 
 def _informed(request: Packet, known: Known, *, own: Endpoints, identifier: IPv4Address) -> Decision:
-    """Configuration for a machine that has an address from elsewhere: no address, no lease time."""
+    """Reply to a machine that has an address from another source, without address and lease time."""
     if request.ciaddr == ZERO:
-        return Ignore(IgnoreReason.NO_ADDRESS, "INFORM without the client's address")
+        return Ignore(IgnoreReason.NO_ADDRESS, "the INFORM has no client address")
     options = _configuration(known, own=own, identifier=identifier)
     packet = reply_to(request, MessageType.ACK, options, ciaddr=request.ciaddr, siaddr=own.address)
     return Reply(fitted(packet, request), MessageType.ACK, known.name)
@@ -106,7 +102,7 @@ def _configuration(known: Known, *, own: Endpoints, identifier: IPv4Address) -> 
 
 
 def _leased(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpoints, identifier: IPv4Address) -> Reply:
-    """OFFER to a DISCOVER, ACK to a REQUEST, with the netboot part for boot clients."""
+    """Reply with OFFER to a DISCOVER, and with ACK to a REQUEST, with netboot options for boot clients."""
     kind = MessageType.OFFER if request.message_type == MessageType.DISCOVER else MessageType.ACK
     reservation = known.reservation
     options = _configuration(known, own=own, identifier=identifier)
@@ -125,11 +121,11 @@ def _leased(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpo
         siaddr=boot.next_server, file=file,
     )  # fmt: skip
     problems += missing(boot, mac=reservation.mac, hardware=known.name)
-    return Reply(fitted(packet, request), kind, known.name, boot.file, boot.refusal, problems)
+    return Reply(fitted(packet, request), kind, known.name, boot.file, boot.rejection, problems)
 
 
 def _boot(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpoints) -> BootAnswer:
-    """The user's own boot file before ours; nothing for a client that only wants an address."""
+    """Return the user's own boot file, else ours; none for a client that only requests an address."""
     reservation = known.reservation
     if reservation.boot_file:
         return _own_boot_file(reservation, settings=settings, own=own)
@@ -140,12 +136,12 @@ def _boot(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpoin
 
 
 def _own_boot_file(reservation: Reservation, *, settings: DhcpSettings, own: Endpoints) -> BootAnswer:
-    """The boot file that the Hardware names; what is on another server is not known here."""
+    """Return the boot file that the Hardware names; whether another server has it is not known."""
     name, server = reservation.boot_file, reservation.options.get(Option.TFTP_SERVER_NAME, b"").decode()
     if server in {str(own.tftp_address), str(own.address)} and not settings.is_served(name):
-        return refused(
-            f'The boot file that dhcp.boot_file_name "{name}" names is missing: dhcp.tftp_server_name {server} is this '
-            "server, which serves iPXE binaries alone. Name the server that has it.",
+        return rejected(
+            f'The boot file "{name}" of dhcp.boot_file_name is missing: dhcp.tftp_server_name {server} is this server, '
+            "which only serves iPXE binaries. Name the server that has it.",
             is_missing=True,
         )
     return BootAnswer(name, own.address)

@@ -1,8 +1,7 @@
-"""The DHCP server on one socket: reads, looks up, decides, answers.
+"""The DHCP server on one socket: it reads messages, finds their machines, decides and replies.
 
-It keeps no state about clients, so any number may run and a restart loses nothing. A datagram that is no DHCP message
-is counted and forgotten; a socket error (interface down, buffers full) is counted and the server goes on, after a
-pause when reading fails.
+It has no state about clients, so any number of servers may run and a restart loses nothing. Datagrams that are not DHCP
+messages and socket errors (interface down, buffers full) are counted; if reading fails, the server pauses.
 """
 
 from __future__ import annotations
@@ -22,13 +21,11 @@ from ironbell.base.repeats import Repeats
 from ironbell.codec.dhcp import DecodeError, EncodeError, MessageType, Packet, decode, encode, summary
 from ironbell.codec.dhcp.numbers import Op, type_name
 from ironbell.codec.dhcp.packet import ZERO, address_of
-from ironbell.services.dhcp.answers import Decision, Ignore, Reply
+from ironbell.services.dhcp.answers import Decision, Ignore, Problem, Reply
 from ironbell.services.dhcp.decision import decide
-from ironbell.services.dhcp.destination import destination
-from ironbell.services.dhcp.problems import Problem, ProblemReporter, ProblemSink
 from ironbell.services.dhcp.reservation import Reservation
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, endpoints
-from ironbell.services.dhcp.sockets import Datagram, address_toward, receive, send
+from ironbell.services.dhcp.sockets import Datagram, address_toward, destination, receive, send
 from ironbell.services.dhcp.subjects import MachineDirectory, PlanFunction, Subjects
 
 MESSAGES = Counter("dhcp", "DHCP messages received and sent.", ["op", "type"])
@@ -38,17 +35,21 @@ FAILURES = Counter("ironbell_dhcp_failures", "Messages whose handling failed une
 SOCKET_ERRORS = Counter("ironbell_dhcp_socket_errors", "Failures to receive or send.", ["op"])
 PROBLEMS = Counter("ironbell_dhcp_problems", "Findings about machines that are served wrongly or not.", ["reason"])
 
-
 DRAIN = 64
-"""Datagrams read per wake-up, so that a flood cannot hold the event loop."""
+"""Maximum number of datagrams per wake-up, so that a flood does not block the event loop."""
 PAUSE_S = 1.0
+QUIET_S = 600.0
+"""Interval at which the same problem of a machine is reported again."""
 ROUTE_AGE_S = 30.0
 _MAX_ROUTES = 65_536
+_MAX_PROBLEMS = 10_000
+
+ProblemSink = Callable[[Problem], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A reply's bytes and its way."""
+    """A reply, encoded, with its destination and route."""
 
     data: bytes
     to: tuple[str, int]
@@ -58,7 +59,7 @@ class Outgoing:
 
 @dataclass(slots=True)
 class _Routes:
-    """Which address of ours a machine reaches, asked of the kernel at most every half minute."""
+    """Our addresses that machines reach, each queried from the kernel at most every `ROUTE_AGE_S`."""
 
     interface: str
     clock: Clock
@@ -75,8 +76,38 @@ class _Routes:
         return entry[1]
 
 
+class ProblemReporter:
+    """Logs problems and passes them on, each once per quiet time: machines repeat their packets every few seconds."""
+
+    def __init__(self, sink: ProblemSink | None, clock: Clock, *, quiet_s: float = QUIET_S) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._quiet_s = quiet_s
+        self._reported_at: dict[Problem, float] = {}
+
+    def report(self, problem: Problem) -> None:
+        now = self._clock.monotonic()
+        reported_at = self._reported_at.get(problem)
+        if reported_at is not None and now - reported_at < self._quiet_s:
+            return
+        if len(self._reported_at) >= _MAX_PROBLEMS:
+            self._forget_old(now)
+        self._reported_at[problem] = now
+        structlog.get_logger().warning(
+            "dhcp problem", reason=problem.reason, message=problem.message, mac=problem.mac, hardware=problem.hardware
+        )
+        if self._sink is not None:
+            self._sink(problem)
+
+    def _forget_old(self, now: float) -> None:
+        self._reported_at = {problem: at for problem, at in self._reported_at.items() if now - at < self._quiet_s}
+        # MACs can be invented without end: the older half is dropped, and reported again if it is real.
+        for problem in list(self._reported_at)[: max(0, len(self._reported_at) - _MAX_PROBLEMS // 2)]:
+            del self._reported_at[problem]
+
+
 class DhcpServer:
-    """Serves one socket from `open_dhcp_socket`; the socket stays the caller's to close."""
+    """Serves one socket from `open_dhcp_socket`, which the caller closes."""
 
     def __init__(
         self,
@@ -145,7 +176,7 @@ class DhcpServer:
             self._log.warning("dhcp reply not sent", to=outgoing.to[0], error=str(error))
 
     def handle(self, datagram: Datagram) -> Outgoing | None:
-        """What to send for one datagram; no I/O except asking the kernel for a route."""
+        """Return the reply to one datagram, or None; no I/O except queries of the kernel's routes."""
         try:
             if datagram.is_truncated:
                 raise DecodeError("the datagram is longer than any DHCP message")
@@ -175,20 +206,19 @@ class DhcpServer:
         return decide(request, subject, settings=self._settings, own=self._own_endpoints(chosen, local))
 
     def _own_address(self, request: Packet, local: IPv4Address, reservation: Reservation | None) -> IPv4Address:
-        """The address that the machine will reach once it has its own."""
+        """Return our address that the machine reaches once it has its own."""
         if self._settings.advertise is not None:
             return self._settings.advertise
-        # A relay has an address of ours that works across its network: the one that it sends to.
+        # The address to which a relay sends is one that its network reaches.
         if request.giaddr != ZERO or reservation is None or reservation.address is None:
             return local
         return self._routes.toward(reservation.address) or local
 
     def _own_endpoints(self, address: IPv4Address, local: IPv4Address) -> Endpoints:
         key = (address, local)
-        found = self._endpoints.get(key)
-        if found is None:
-            found = self._endpoints[key] = endpoints(self._settings, address, also=local)
-        return found
+        if key not in self._endpoints:
+            self._endpoints[key] = endpoints(self._settings, address, also=local)
+        return self._endpoints[key]
 
     def _ignored(self, request: Packet, ignored: Ignore) -> None:
         IGNORED.labels(ignored.reason.value).inc()
@@ -206,15 +236,15 @@ class DhcpServer:
             return None
         _count("send", reply.kind)
         to = destination(request, reply.kind, source=datagram.source, source_port=datagram.source_port)
-        self._tell(request, reply, to)
+        self._log_reply(request, reply, to)
         if self._on_reply is not None:
             self._on_reply(reply)
-        # Through a relay the way back is the routing's affair; otherwise it is the way that the request came.
+        # A reply to a relay is routed; any other leaves through the interface of the request.
         interface = datagram.interface if request.giaddr == ZERO else 0
         return Outgoing(data, to, interface, datagram.local)
 
-    def _tell(self, request: Packet, reply: Reply, to: tuple[str, int]) -> None:
-        """Offers are routine; what changes a machine's life is told."""
+    def _log_reply(self, request: Packet, reply: Reply, to: tuple[str, int]) -> None:
+        """Log a reply; offers only for debugging."""
         if reply.kind is MessageType.OFFER:
             # A summary costs more than the whole reply.
             if self._has_debug_log:
@@ -230,7 +260,7 @@ class DhcpServer:
             hardware=reply.hardware,
             address=str(reply.packet.yiaddr),
             boot_file=reply.boot_file,
-            refusal=reply.refusal,
+            rejection=reply.rejection,
             to=to[0],
             **({"skipped": skipped} if skipped else {}),
         )
@@ -246,6 +276,5 @@ _COUNTERS = {
 
 
 def _count(op: str, kind: int) -> None:
-    """Counts a message; the label children are made once, since looking one up costs more than counting."""
-    counter = _COUNTERS.get((op, kind)) or _COUNTERS[(op, 0)]
-    counter.inc()
+    """Count a message. The metric's children are created once, because looking them up costs more than counting."""
+    (_COUNTERS.get((op, kind)) or _COUNTERS[(op, 0)]).inc()

@@ -1,4 +1,4 @@
-"""How DHCP is served on a network: mode, what is advertised, which binary goes to which architecture.
+"""Settings of the DHCP server of a network: mode, addresses to advertise, binaries by architecture.
 
 Source: tinkerbell/tinkerbell: smee flags, smee/internal/dhcp.
 """
@@ -18,37 +18,37 @@ from ironbell.contract.servers.boot_files import BY_ARCHITECTURE
 
 
 class DhcpSettingsError(IronbellError):
-    """A setting has a value that means nothing."""
+    """A setting has an invalid value."""
 
     reason, retry = "InvalidDhcpSettings", Retry.NEVER
 
 
 class Mode(Enum):
-    """Who hands out addresses."""
+    """The server that assigns addresses."""
 
     RESERVATION = "reservation"
-    """We do: each machine gets the address that its Hardware names."""
+    """This server: each machine gets the address that its Hardware names."""
     PROXY = "proxy"
-    """Another server does; we add the netboot part for machines with Hardware."""
+    """Another server; this one adds netboot options for machines with Hardware."""
     AUTO_PROXY = "auto-proxy"
-    """As PROXY, and machines without Hardware get the defaults."""
+    """Like PROXY, and machines without Hardware get the defaults."""
 
     @classmethod
     def parse(cls, text: str) -> Mode:
-        """A mode by its name in any case.
+        """Return a mode by its name, in any case.
 
         Raises:
-            DhcpSettingsError: there is no such mode.
+            DhcpSettingsError: the mode does not exist.
         """
         try:
             return cls(text.strip().lower())
         except ValueError:
             known = ", ".join(mode.value for mode in cls)
-            raise DhcpSettingsError(f"DHCP mode {text!r} is unknown; use one of {known}") from None
+            raise DhcpSettingsError(f"DHCP mode {text!r} is not valid; use one of {known}") from None
 
 
 class MacFormat(Enum):
-    """How a MAC is written in the path of a binary."""
+    """The form of a MAC in the path of a binary."""
 
     COLON = "colon"
     DOT = "dot"
@@ -57,7 +57,7 @@ class MacFormat(Enum):
     EMPTY = "empty"
 
     def write(self, mac: str) -> str:
-        """`mac` (lower case, colons) in this form; empty for EMPTY."""
+        """Return `mac` (lower case, with colons) in this form; empty for EMPTY."""
         digits = mac.replace(":", "")
         match self:
             case MacFormat.COLON:
@@ -73,81 +73,77 @@ class MacFormat(Enum):
 
 
 class PlainIpxe(Enum):
-    """What an iPXE of somebody else's (user class `iPXE`) gets."""
+    """The boot file of an iPXE that is not ours (user class `iPXE`)."""
 
     SCRIPT = "script"
-    """The boot script: any iPXE can run it, and no binary is ever loaded twice."""
+    """The boot script: any iPXE can run it, and no binary is loaded twice."""
     BINARY = "binary"
-    """Our binary first, as upstream does. Loops where the binary that we serve is itself a plain iPXE."""
+    """Our binary first, as upstream. It loops if that binary is a plain iPXE itself."""
 
 
 BIOS, EFI_X86_64, EFI_ARM64, UNKNOWN_ARCHITECTURE = 0, 7, 11, 255
 
-# The first five are those that upstream knows; the sixth is a later block of the same maker.
+# Upstream has the first five; the sixth is a later block of the same vendor.
 RASPBERRY_PI_OUIS = ("b8:27:eb", "dc:a6:32", "e4:5f:01", "28:cd:c1", "d8:3a:dd", "2c:cf:67")
 
 WEEK_S = 604800
 
 
-def _anything(_name: str) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class DhcpSettings:
-    """One server's settings. In texts, `{address}` stands for our address as the asking machine reaches it."""
+    """The settings of a server. `{address}` in texts is the placeholder of our address as the machine reaches it."""
 
     mode: Mode = Mode.RESERVATION
     netboot_options: bool = True
-    """False: addresses only, nothing about netboot."""
+    """Whether replies have netboot options, and not only addresses."""
     advertise: IPv4Address | None = None
-    """Our address for everybody, instead of the one that each subnet reaches (behind NAT, or a virtual address)."""
+    """Our address for all subnets (behind NAT, or a virtual address); None for the one that each subnet reaches."""
     tftp_address: IPv4Address | None = None
-    """None: the same address as DHCP's."""
+    """None for the address of the DHCP server."""
     tftp_port: int = TFTP_PORT
     binary_url: str = f"http://{{address}}:{HTTP_PORT}/ipxe/binary"
-    """For UEFI HTTP boot; MAC and binary name are appended."""
+    """For UEFI HTTP boot; MAC and name of the binary are appended."""
     script_url: str = f"http://{{address}}:{HTTP_PORT}/ipxe/script/{{mac}}/auto.ipxe"
     mac_format: MacFormat = MacFormat.COLON
     binaries: Mapping[int, str] = field(default_factory=lambda: BY_ARCHITECTURE)
-    """Client architecture to the iPXE binary for it."""
-    is_served: Callable[[str], bool] = _anything
-    """Whether we serve a binary of this name now; one that we do not serve is not handed out."""
+    """iPXE binaries by client architecture."""
+    is_served: Callable[[str], bool] = lambda _name: True
+    """Whether this server serves a binary of this name now; other binaries are not offered."""
     own_user_class: str = "Tinkerbell"
-    """User class of our own and of upstream's binaries."""
+    """User class of our binaries and of upstream's."""
     plain_ipxe: PlainIpxe = PlainIpxe.SCRIPT
     log_server: str = ""
-    """Option 7; empty: not sent."""
+    """Option 7; empty if it is not sent."""
     raspberry_pi_ouis: tuple[str, ...] = RASPBERRY_PI_OUIS
     default_lease_s: int = WEEK_S
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Ports to serve: proxies also answer where PXE clients ask a proxy alone."""
+        """Ports to serve; proxies also serve the port for requests to a proxy."""
         return (DHCP_PORT,) if self.mode is Mode.RESERVATION else (DHCP_PORT, PROXY_DHCP_PORT)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where a machine finds us: the settings with our address filled in."""
+    """Addresses and URLs by which a machine reaches this server: the settings with our address filled in."""
 
     address: IPv4Address
     tftp_address: IPv4Address
     tftp_port: int
     http_address: IPv4Address
-    """The host of `binary_url` where it is an address, else `address`."""
+    """The host of `binary_url` if it is an address, else `address`."""
     binary_url: str
     script_url: str
     log_server: IPv4Address | None
     identities: frozenset[IPv4Address]
-    """Server identifiers (option 54) by which clients mean us."""
+    """Server identifiers (option 54) that select this server."""
 
     def script_for(self, mac: str) -> str:
         return self.script_url.replace("{mac}", mac)
 
 
 def endpoints(settings: DhcpSettings, address: IPv4Address, *, also: IPv4Address = ZERO) -> Endpoints:
-    """Fill in `address`; `also` is a second address of ours by which the client may know us."""
+    """Fill in `address`; `also` is a second address by which the client may select this server."""
     address = settings.advertise or address
     tftp_address = settings.tftp_address or address
     binary_url = settings.binary_url.replace("{address}", str(address)).rstrip("/")

@@ -1,6 +1,10 @@
-"""DHCP sockets: opened with privileges before they are dropped, then read with the arrival's interface and address.
+"""DHCP sockets, which are opened with privileges before these are dropped, and the destinations of replies.
 
-asyncio's datagram transports hide ancillary data, so sockets are read with `recvmsg`.
+A datagram is read with the interface and the address at which it arrived. asyncio's datagram transports hide this
+ancillary data, so sockets are read with `recvmsg`.
+
+Replies differ from RFC 2131, section 4.1, in one point that it allows: a client without an address always gets a
+broadcast, even if it did not request one, because a frame to an address that does not answer ARP needs a raw socket.
 
 Source: Linux ip(7), socket(7).
 """
@@ -13,15 +17,18 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.base.ports import DHCP_PORT
+from ironbell.base.ports import DHCP_CLIENT_PORT, DHCP_PORT
+from ironbell.codec.dhcp import MessageType, Packet
+from ironbell.codec.dhcp.packet import ZERO
 
-# The socket module has no name for it before Python 3.14 (Linux: include/uapi/linux/in.h).
+# The socket module lacks this constant before Python 3.14 (Linux: include/uapi/linux/in.h).
 _IP_PKTINFO = 8
 _PACKET_INFO = struct.Struct("=i4s4s")
 _ANCILLARY_SIZE = socket.CMSG_SPACE(_PACKET_INFO.size)
 MAX_DATAGRAM = 4096
 _RECEIVE_BUFFER = 4 * 1024 * 1024
 _SO_RCVBUFFORCE = 33
+BROADCAST = "255.255.255.255"
 _ANY = "0.0.0.0"  # noqa: S104 - broadcasts reach only sockets bound to any address
 
 
@@ -33,22 +40,22 @@ class SocketError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Datagram:
-    """One message with where it came from and where it came in."""
+    """One message, with its source and the interface at which it arrived."""
 
     data: bytes
     source: str
     source_port: int
     interface: int = 0
     local: bytes = b"\0\0\0\0"
-    """Our address on the way that it came (for a broadcast: the interface's), packed; zero if there is none."""
+    """Our address at which it arrived (for a broadcast: the interface's), packed; zero if there is none."""
     is_truncated: bool = False
 
 
 def open_dhcp_socket(interface: str, port: int = DHCP_PORT) -> socket.socket:
-    """A UDP socket that hears broadcasts on one interface; needs CAP_NET_BIND_SERVICE and CAP_NET_RAW.
+    """Return a UDP socket that receives broadcasts on one interface; needs CAP_NET_BIND_SERVICE and CAP_NET_RAW.
 
     Raises:
-        SocketError: no such interface, no privilege, or the port is taken.
+        SocketError: the interface does not exist, the privilege is missing, or the port is in use.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:
@@ -67,7 +74,7 @@ def open_dhcp_socket(interface: str, port: int = DHCP_PORT) -> socket.socket:
 
 
 def _enlarge_receive_buffer(sock: socket.socket) -> None:
-    """Room for the requests of a rack that is switched on at once."""
+    """Provide for the requests of a rack that is powered on at once."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
     except PermissionError:
@@ -75,11 +82,11 @@ def _enlarge_receive_buffer(sock: socket.socket) -> None:
 
 
 def receive(sock: socket.socket) -> Datagram:
-    """The next datagram.
+    """Return the next datagram.
 
     Raises:
-        BlockingIOError: there is none.
-        OSError: the interface is down or gone.
+        BlockingIOError: no datagram is waiting.
+        OSError: the interface is down or was removed.
     """
     data, ancillary, flags, (source, port) = sock.recvmsg(MAX_DATAGRAM, _ANCILLARY_SIZE)
     interface, local = 0, b"\0\0\0\0"
@@ -100,9 +107,9 @@ def send(sock: socket.socket, data: bytes, to: tuple[str, int], *, interface: in
 
 
 def address_toward(client: IPv4Address, interface: str) -> IPv4Address | None:
-    """Our address that a machine with this address on this interface reaches; None if the kernel knows no way.
+    """Return our address that a machine with this address on this interface reaches; None if there is no route.
 
-    Asks the kernel's routing by connecting a datagram socket; nothing is sent.
+    The kernel reports it for a connected datagram socket; nothing is sent.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
         try:
@@ -112,3 +119,16 @@ def address_toward(client: IPv4Address, interface: str) -> IPv4Address | None:
             return IPv4Address(sock.getsockname()[0])
         except OSError:
             return None
+
+
+def destination(request: Packet, kind: MessageType, *, source: str, source_port: int) -> tuple[str, int]:
+    """Return address and port for a reply of this kind; `source` and `source_port` are the request's."""
+    if request.giaddr != ZERO:
+        return str(request.giaddr), DHCP_PORT
+    port = source_port or DHCP_CLIENT_PORT
+    # A client that gets a NAK does not have the address that it uses: only a broadcast is sure to reach it.
+    if kind is not MessageType.NAK and source != _ANY:
+        return source, port
+    if kind is not MessageType.NAK and request.ciaddr != ZERO:
+        return str(request.ciaddr), port
+    return BROADCAST, port

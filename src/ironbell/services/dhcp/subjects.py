@@ -1,4 +1,4 @@
-"""From a MAC to what DHCP knows about its machine, compiled once per change of its Hardware.
+"""Machines by MAC, as DHCP serves them, compiled once per change of their Hardware.
 
 Source: tinkerbell/tinkerbell: smee/internal/dhcp/conv.go.
 """
@@ -15,20 +15,18 @@ from ironbell.api.tinkerbell.interface import Interface
 from ironbell.base.clock import Clock
 from ironbell.contract.servers.directory import Ambiguous, Lookup
 from ironbell.contract.servers.netboot import NetbootPlan
-from ironbell.services.dhcp.answers import Known, Subject, Unusable
-from ironbell.services.dhcp.problems import Problem
+from ironbell.services.dhcp.answers import Known, Problem, Subject, Unusable
 from ironbell.services.dhcp.reservation import InvalidDhcpDataError, Reservation, reservation_of
 
 PlanFunction = Callable[[Hardware, Interface, str], NetbootPlan]
-"""(hardware, interface, our address as the machine reaches it) to the site's netboot policy for it; pure."""
-
+"""Returns the netboot plan for hardware, interface, and our address as the machine reaches it. Pure."""
 
 CONFLICT_AGE_S = 5.0
-"""How old an answer to "does another Hardware claim this address?" may be; it depends on all Hardware."""
+"""Maximum age of the result of the check whether another Hardware has the same address; all Hardware matter to it."""
 
 
 class MachineDirectory(Protocol):
-    """Where Hardware is found; `contract.servers.directory.HardwareDirectory` is one."""
+    """Finds Hardware, such as `contract.servers.directory.HardwareDirectory`."""
 
     def by_mac(self, mac: str) -> Lookup: ...
 
@@ -37,7 +35,7 @@ class MachineDirectory(Protocol):
 
 @dataclass(slots=True)
 class _Entry:
-    """What was compiled from one state of one Hardware."""
+    """The result of compiling one state of a Hardware."""
 
     hardware: Hardware
     compiled: Reservation | Unusable
@@ -48,7 +46,7 @@ class _Entry:
 
 
 class Subjects:
-    """Looks machines up. Frozen Hardware makes the cache safe: another state is another object."""
+    """Finds machines. Hardware is frozen, so a cached entry is valid as long as the object is the same."""
 
     def __init__(
         self,
@@ -67,7 +65,7 @@ class Subjects:
         self._entries: dict[str, _Entry] = {}
 
     def find(self, mac: str, own_address_for: Callable[[Reservation | None], IPv4Address]) -> Subject:
-        """The machine with this MAC. `own_address_for` says which address of ours it reaches."""
+        """Return the machine with this MAC. `own_address_for` returns our address that it reaches."""
         match = self._directory.by_mac(mac)
         if match is None:
             self._entries.pop(mac, None)
@@ -93,7 +91,7 @@ class Subjects:
         return entry.known
 
     def _address_conflict(self, mac: str, entry: _Entry, reservation: Reservation) -> Unusable | None:
-        """Another Hardware with the same address: handing it out twice would break both machines."""
+        """Return the conflict with another Hardware of the same address, which would break both machines."""
         now = self._clock.monotonic()
         if reservation.address is not None and now - entry.address_checked_at > CONFLICT_AGE_S:
             entry.address_checked_at = now
@@ -110,9 +108,9 @@ class Subjects:
         try:
             reservation = reservation_of(interface, default_lease_s=self._default_lease_s)
         except InvalidDhcpDataError as error:
-            return Unusable(Problem(error.reason, f"interface {mac} is not served: {error.message}", mac, name))
+            return Unusable(Problem(error.reason, f"Interface {mac} is not served: {error.message}.", mac, name))
         for warning in reservation.warnings:
-            self._on_problem(Problem("DhcpDataIgnored", f"interface {mac}: {warning}", mac, name))
+            self._on_problem(Problem("DhcpDataIgnored", f"Interface {mac}: {warning}.", mac, name))
         return reservation
 
 

@@ -1,7 +1,7 @@
 """EC2-style metadata, API version 2009-04-04: the tree that cloud-init's Ec2 data source walks.
 
-Pure functions of a Hardware. A value that the Hardware does not set is an empty text, as upstream. `public-keys` has the
-instance's SSH keys, in both forms that clients read.
+Pure functions of a Hardware. A value that the Hardware does not set is an empty text, as upstream. `public-keys` has
+the instance's SSH keys, in both forms that clients read.
 
 Source: tinkerbell/tinkerbell: tootles/internal/frontend/ec2; cloud-init: sources/helpers/ec2.py (how it is walked).
 """

@@ -42,7 +42,7 @@ def document(hardware: Hardware, name: str) -> str | None:
 
 
 def meta_data(hardware: Hardware) -> dict[str, Any]:
-    """Return the meta-data. `instance-id` is always set: cloud-init runs its per-instance steps again when it changes."""
+    """Return meta-data. `instance-id` is always set: cloud-init runs its per-instance steps again when it changes."""
     instance = instance_of(hardware)
     data: dict[str, Any] = {"instance-id": instance.id or hardware.metadata.uid or hardware.metadata.name}
     hostname = instance.hostname or next((i.dhcp.hostname for i in hardware.spec.interfaces if i.dhcp), "")

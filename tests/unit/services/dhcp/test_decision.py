@@ -14,8 +14,7 @@ from ironbell.codec.dhcp import DecodeError, MessageType, Op, Packet, decode, en
 from ironbell.codec.dhcp.pxe import vendor_suboptions
 from ironbell.codec.dhcp.user_class import user_class_bytes
 from ironbell.services.dhcp import DhcpSettings, MacFormat, Mode, PlainIpxe, decide
-from ironbell.services.dhcp.answers import Ignore, IgnoreReason, Reply, Subject, Unusable
-from ironbell.services.dhcp.problems import Problem
+from ironbell.services.dhcp.answers import Ignore, IgnoreReason, Problem, Reply, Subject, Unusable
 from ironbell.services.dhcp.settings import endpoints
 from support.network.dhcp import ADDRESS, MAC, OTHER, OWN, SCRIPT, ask, known, pxe, request
 
@@ -164,7 +163,7 @@ def test_disable_dhcp_holds_in_every_mode(mode: Mode) -> None:
     assert decision.reason is IgnoreReason.DISABLED
     # upstream's proxy modes ignore the field: whoever relies on it there is told
     assert (decision.problem is not None) == (mode is not Mode.RESERVATION)
-    assert decision.problem is None or "set it to false" in decision.problem.message
+    assert decision.problem is None or "Set it to false" in decision.problem.message
     silent = ask(request(), known(disable=True), mode=mode)
     assert isinstance(silent, Ignore)
     assert (silent.reason, silent.problem) == (IgnoreReason.DISABLED, None), "a lease of another server's"
@@ -256,14 +255,14 @@ def test_a_rom_that_may_not_netboot_is_sent_to_its_disk(allow: bool | None) -> N
     assert (decision.packet.yiaddr, decision.packet.siaddr) == (ADDRESS, IPv4Address(0))
     assert decision.packet.file == b"/netboot-not-allowed"
     assert 43 not in decision.packet.options
-    assert "allowPXE" in decision.refusal
+    assert "allowPXE" in decision.rejection
 
 
 def test_an_ipxe_that_may_not_netboot_gets_the_script_that_boots_the_disk() -> None:
     decision = ask(request(options=pxe(user_class=b"iPXE")), known(allow=False))
     assert isinstance(decision, Reply)
     assert decision.packet.file.decode() == SCRIPT
-    assert "allowPXE" in decision.refusal
+    assert "allowPXE" in decision.rejection
 
 
 @pytest.mark.parametrize("missing", [60, 93, 94])

@@ -22,10 +22,9 @@ from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.contract.servers.netboot import NetbootPlan, NetbootSettings, netboot_plan
 from ironbell.services.dhcp import DhcpServer, DhcpSettings, Mode, Problem
 from ironbell.services.dhcp.answers import Reply
-from ironbell.services.dhcp.destination import destination
-from ironbell.services.dhcp.problems import ProblemReporter
+from ironbell.services.dhcp.server import ProblemReporter
 from ironbell.services.dhcp.settings import DhcpSettingsError
-from ironbell.services.dhcp.sockets import Datagram
+from ironbell.services.dhcp.sockets import Datagram, destination
 
 LOCAL = IPv4Address("127.0.0.1")
 NETBOOT = NetbootSettings(osie_url="", grpc_authority="")
@@ -198,7 +197,7 @@ def test_a_reporter_forgets_before_it_grows_without_end() -> None:
     for number in range(10_500):
         reporter.report(Problem("R", "m", str(number)))
     assert len(told) == 10_500
-    assert len(reporter._told_at) <= 10_000
+    assert len(reporter._reported_at) <= 10_000
 
 
 @pytest.mark.parametrize("text", ["proxy", "Proxy", " PROXY "])
