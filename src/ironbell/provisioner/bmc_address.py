@@ -1,8 +1,8 @@
 """The address to which a BMC's password may be sent. Pure.
 
-Whoever may change a bmc Machine could have its password sent to a machine of their own. So the address that a password
-was first used with is recorded on the Machine, and the password goes nowhere else until somebody who may read the
-Secret confirms another address. Both are annotations: `clusterctl move`, pivots and backups carry these, and upstream's
+A user who may change a bmc Machine could have its password sent to another machine. Therefore the address with which a
+password is first used is recorded on the Machine, and the password is sent to no other address until a user who may
+read the Secret confirms it. Both are annotations: `clusterctl move`, pivots and backups copy these, and upstream's
 status has no field for them.
 """
 
@@ -68,7 +68,7 @@ def pin_of(machine: Machine) -> Pin | None:
     if not recorded or not has_secret(machine.spec.connection):
         return None
     confirmed = machine.metadata.annotations.get(CONFIRMED, "")
-    return Pin(machine.key, tuple(normal(one) for one in (recorded, confirmed) if one))
+    return Pin(machine.key, tuple(normal(address) for address in (recorded, confirmed) if address))
 
 
 def to_record(machine: Machine) -> str:
@@ -104,22 +104,22 @@ def confirmation(machine: Key, address: str) -> str:
 
 
 def rights_to_write(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterable[tuple[str, list[list[Access]]]]:
-    """For each annotation about addresses that a write of a Machine changes: the rights that the writer must have, of
-    each inner list one."""
-    before, after = _annotations(old or {}), _annotations(new)
-    place = str(mapping_at(new, "metadata").get("namespace") or ""), str(mapping_at(new, "metadata").get("name") or "")
+    """For each annotation about addresses that a write of a Machine changes: lists of rights, of each of which the
+    writer must have one."""
+    previous, current = _annotations(old or {}), _annotations(new)
+    own_namespace = str(mapping_at(new, "metadata").get("namespace") or "")
     named = [
-        may_read_secret(namespace or place[0], name)
+        may_read_secret(namespace or own_namespace, name)
         for obj in (new, old or {})
         for _, namespace, name in secret_references(mapping_at(mapping_at(obj, "spec"), "connection"))
         if name
     ]
-    # without a Secret it would be those that the Machine may name later
-    secrets = list(dict.fromkeys(named)) or [may_read_secret(place[0], "")]
-    if before.get(ADDRESS) != after.get(ADDRESS):
-        yield ADDRESS, [[replace(one, verb=USE), one] for one in secrets]
-    if before.get(CONFIRMED) != after.get(CONFIRMED) and after.get(CONFIRMED):
-        yield CONFIRMED, [[one] for one in secrets]
+    # A Machine without a Secret may name any of its namespace later.
+    reads = list(dict.fromkeys(named)) or [may_read_secret(own_namespace, "")]
+    if previous.get(ADDRESS) != current.get(ADDRESS):
+        yield ADDRESS, [[replace(read, verb=USE), read] for read in reads]
+    if previous.get(CONFIRMED) != current.get(CONFIRMED) and current.get(CONFIRMED):
+        yield CONFIRMED, [[read] for read in reads]
 
 
 def normal(text: str) -> str:

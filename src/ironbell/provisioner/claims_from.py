@@ -1,8 +1,8 @@
 """Rules for claims of the servers of a namespace. Pure.
 
-Servers are found by label, in whatever namespace their Hardware is. The Namespace of the Hardware says which other
-namespaces may claim them; every front door asks here before it claims. As long as no Namespace says anything, any
-namespace may, as upstream has it.
+Servers are selected by label, in any namespace. An annotation on the Namespace of the Hardware lists the other
+namespaces that may claim its servers; every front door checks it before a claim. While no Namespace has it, every claim
+is allowed, as upstream.
 """
 
 from __future__ import annotations
@@ -57,12 +57,8 @@ UNSET: Final = ClaimRules()
 
 def claim_rules(namespaces: Iterable[Namespace]) -> ClaimRules:
     """Read the rules of Namespaces."""
-    found = {}
-    for namespace in namespaces:
-        text = namespace.metadata.annotations.get(CLAIMS_FROM)
-        if text is not None:
-            found[namespace.metadata.name] = frozenset(name for part in text.split(",") if (name := part.strip()))
-    return ClaimRules(found)
+    texts = {namespace.metadata.name: text for namespace in namespaces if (text := _text(namespace)) is not None}
+    return ClaimRules({name: frozenset(filter(None, map(str.strip, text.split(",")))) for name, text in texts.items()})
 
 
 def cached_rules(cache: Cache) -> ClaimRules:
@@ -83,8 +79,8 @@ def remedy(owner: str, claimant: str) -> str:
 def unrestricted(owner: str, claimant: str) -> str:
     """The message about a claim that no rule allows or forbids."""
     return (
-        f'Namespace "{claimant}" claimed a server of namespace "{owner}", and no Namespace says who may claim its'
-        f" servers. To allow this and nothing else: kubectl annotate namespace {owner} {CLAIMS_FROM}={claimant}"
+        f'Namespace "{claimant}" claimed a server of namespace "{owner}", and no Namespace restricts claims of its'
+        f" servers. To allow only this: kubectl annotate namespace {owner} {CLAIMS_FROM}={claimant}"
     )
 
 

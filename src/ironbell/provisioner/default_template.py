@@ -1,12 +1,12 @@
-"""The workflow template of machines that have no other: write the image, tell cloud-init where to ask, start it. Pure.
+"""The workflow template of machines without another one: write the image, configure cloud-init, start the system. Pure.
 
-The file goes into the file system that holds the root of what was written, wherever that is: images differ. Upstream's
-default names the first partition, which is right for images that are no longer made.
+cloud-init's configuration is written to the root file system of the image, which is on different partitions. Upstream's
+default names the first partition, which was right for older images.
 
-One more program goes along: it sends what a failed bootstrap printed. cloud-init reports that a module failed, but not
-what the module printed, and kubeadm's cause is only there. The unit of cloud-init's last stage runs the program when
-the stage has failed. It needs nothing but the Python and the YAML that cloud-init needs itself, and reads the address
-from cloud-init's own configuration. Where there is no systemd it never runs, and the failure is reported without it.
+A program that sends the output of a failed bootstrap is written as well: cloud-init reports that a module failed, but
+not its output, which has kubeadm's cause. The unit of cloud-init's last stage runs the program if the stage failed. It
+only needs the Python and the YAML that cloud-init needs itself, and reads the address from cloud-init's configuration.
+Without systemd it never runs, and the failure is reported without output.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/template.go, docs/QUICK-START.md.
 """
@@ -69,19 +69,19 @@ for endpoint in endpoints:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What goes into the template."""
+    """Values for the template."""
 
     name: str
     image_url: str
     disk: str
     metadata_url: str
-    """Where the machine reaches the metadata service, such as `http://192.0.2.1:7080`."""
+    """URL by which the machine reaches the metadata service, such as `http://192.0.2.1:7080`."""
     image_sha256: str = ""
-    """Of the image as it is served; empty if that is not known."""
+    """Checksum of the image as it is served; empty if it is unknown."""
 
 
 def default_template(inputs: Inputs) -> str:
-    """The text. An image over HTTP is written as a file, any other is pulled from its registry."""
+    """Return the template. An image over HTTP is written as a file; any other is pulled from its registry."""
     over_http = inputs.image_url.startswith(("http://", "https://"))
     checked = {"IMG_CHECKSUM": f"sha256:{inputs.image_sha256}"} if inputs.image_sha256 else {}
     compressed = inputs.image_url.rpartition(".")[2] in ("gz", "xz", "zst", "bz2") or not over_http
@@ -142,12 +142,7 @@ def _file(inputs: Inputs, name: str, path: str, contents: str) -> dict[str, obje
 
 
 def _cloud(inputs: Inputs) -> str:
-    user = {
-        "name": "tink",
-        "groups": ["wheel", "adm"],
-        "sudo": ["ALL=(ALL) NOPASSWD:ALL"],
-        "shell": "/bin/bash",
-    }
+    user = {"name": "tink", "groups": ["wheel", "adm"], "sudo": ["ALL=(ALL) NOPASSWD:ALL"], "shell": "/bin/bash"}
     report = {"type": "webhook", "endpoint": f"{inputs.metadata_url}/reports/cloud-init"}
     return goyaml.dump(
         {

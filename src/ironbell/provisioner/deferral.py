@@ -32,16 +32,16 @@ def due_after(hardware: Hardware, new: WipeDue, *, is_deferred: bool, was_writte
 
     Args:
         hardware: the server.
-        new: what would be due for this machine.
+        new: the wipe that would be due for this machine.
         is_deferred: whether the machine's wipe policy defers the complete wipe.
         was_written: whether its installation may have written to the disks.
-        wiped: whether a complete wipe was proven just now.
+        wiped: whether a complete wipe has been proven.
     """
     if wiped:
         return None
     known = wipe_due(hardware)
     if known is not None:
-        # Due since an earlier machine of the Cluster: neither an untouched server nor a quick wipe settles that.
+        # It became due for an earlier machine of the Cluster, and stays due after a quick wipe or an untouched server.
         keep = [*known.keep, *(disk for disk in new.keep if disk not in known.keep)]
         return msgspec.structs.replace(
             known, since=new.since, keep=keep, ended="", ended_at="", attempt=1, power_off_attempt=1
@@ -50,9 +50,9 @@ def due_after(hardware: Hardware, new: WipeDue, *, is_deferred: bool, was_writte
 
 
 def reservation_of(hardware: Hardware) -> WipeDue | None:
-    """The due wipe of a reserved server; None if a machine has the server, or no wipe is due.
+    """The due wipe of a reserved server; None if a machine has claimed the server, or no wipe is due.
 
-    One without any claim counts as well: its labels were removed by hand, which settles nothing.
+    A server without a claim is reserved as well: its labels were removed by hand, and the wipe is still due.
     """
     claim = claim_of(hardware)
     return wipe_due(hardware) if claim is None or claim.is_reservation else None
@@ -69,16 +69,16 @@ def end_of_reservation(hardware: Hardware, due: WipeDue, cluster: Cluster | None
     one of that name."""
     if is_deleting(hardware):
         return "its Hardware is being deleted"
-    if cluster is None or _identity(cluster) != due.owner:
+    if cluster is None or identity(cluster) != due.owner:
         return f"{due} was deleted"
     if is_deleting(cluster) and ANNOTATION_DELETE_FOR_MOVE not in cluster.metadata.annotations:
         return f"{due} is being deleted"
     return ""
 
 
-def without_reservation(due: WipeDue, why: str, now: datetime) -> WipeDue:
+def without_reservation(due: WipeDue, reason: str, now: datetime) -> WipeDue:
     """The record with which the complete wipe begins."""
-    return msgspec.structs.replace(due, ended=why, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
+    return msgspec.structs.replace(due, ended=reason, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
 
 
 def begins_in_s(due: WipeDue, now: datetime) -> float:
@@ -93,15 +93,11 @@ def yields_in_s(due: WipeDue, now: datetime) -> float:
 
 def identity(cluster: Cluster | None) -> str:
     """A Cluster by name and UID; empty if there is none."""
-    return _identity(cluster) if cluster is not None else ""
-
-
-def _identity(cluster: Cluster) -> str:
-    return cluster_identity(cluster.metadata.namespace, cluster.metadata.name, cluster.metadata.uid)
+    return cluster_identity(*cluster.key, cluster.metadata.uid) if cluster is not None else ""
 
 
 def _time(text: str, now: datetime) -> datetime:
-    """A time of the record; one that cannot be read has passed long ago."""
+    """A time of the record; an invalid one is in the past."""
     try:
         return parse_rfc3339(text)
     except ValueError:

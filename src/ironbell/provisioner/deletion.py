@@ -1,7 +1,7 @@
-"""The deletion of a server's Hardware: what it waits for, and what a person should know who deletes it. Pure.
+"""The deletion of a server's Hardware: its prerequisites, and warnings for the user who deletes it. Pure.
 
-A held server is not deleted: with the hold, which people set to keep a server from being claimed, its reason would be
-lost, and the server could be claimed as soon as somebody adds it again. A finalizer keeps it while the hold is set.
+A held Hardware is not deleted, because its hold would be lost, and the server could be claimed as soon as it is added
+again. A finalizer keeps the Hardware while the hold is set.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from ironbell.contract.servers.wipe_due import WIPE_DUE, wipe_due
 from ironbell.kube.finalizers import is_deleting
 
 _KEEP: Final = frozenset({HOLD_FINALIZER, FINALIZER, LEGACY_FINALIZER})
-"""Finalizers that keep a Hardware for the sake of its hold; those of a claim, if it was held while it was deleted."""
+"""Finalizers that keep a held Hardware; those of a claim keep one that was held during its deletion."""
 DELETION_WAITS_FOR: Final = "ironbell.dev/deletion-waits-for"
-"""Annotation on a Hardware that is being deleted: who has to release the server first, or the hold to remove."""
+"""Annotation on a Hardware that is being deleted: the owner that has to release the server, or the hold to remove."""
 
 
 def deletion_waits_for(hardware: Hardware) -> str:
-    """Return what the deletion of a Hardware waits for, or "" if it waits for nothing that is known."""
+    """Return the prerequisites of the deletion of a Hardware; empty if none is known."""
     if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
         return ""
-    found = []
+    prerequisites = []
     claim = claim_of(hardware)
     if claim is not None and claim.is_reservation:
-        found.append("the complete wipe of its disks, which is due")
+        prerequisites.append("the complete wipe of its disks, which is due")
     elif claim is not None and hardware.metadata.finalizers:
-        found.append(f"{claim} to release the server")
+        prerequisites.append(f"{claim} to release the server")
     if waits_for_hold(hardware):
         reason = hardware.metadata.annotations[HELD] or "no reason given"
-        found.append(f"its hold to be removed ({reason}): remove annotation {HELD}")
-    return ", and for ".join(found)
+        prerequisites.append(f"its hold to be removed ({reason}): remove annotation {HELD}")
+    return ", and for ".join(prerequisites)
 
 
 def waits_for_hold(hardware: Hardware) -> bool:
@@ -46,16 +46,16 @@ def waits_for_hold(hardware: Hardware) -> bool:
 def lacks_hold_finalizer(annotations: Mapping[str, Any], finalizers: Collection[Any]) -> bool:
     """Return whether a Hardware that is not being deleted is held, and its deletion would not wait.
 
-    What is deleted because it was moved keeps none: its copy is held.
+    A Hardware that is deleted because it was moved needs none: its copy is held.
     """
     is_held = HELD in annotations and ANNOTATION_DELETE_FOR_MOVE not in annotations
     return is_held and HOLD_FINALIZER not in finalizers
 
 
 def hold_finalizers(hardware: Hardware) -> list[str]:
-    """Return the finalizers that a Hardware must have for its hold, or for want of one.
+    """Return the finalizers that a Hardware must have, with or without a hold.
 
-    A claim's finalizer on a Hardware that nobody has any more was kept for a hold when the server was released.
+    A claim's finalizer on an unclaimed Hardware was kept for a hold when the server was released.
     """
     annotations, current = hardware.metadata.annotations, hardware.metadata.finalizers
     if is_deleting(hardware):
@@ -64,40 +64,40 @@ def hold_finalizers(hardware: Hardware) -> list[str]:
         is_moved, is_due = ANNOTATION_DELETE_FOR_MOVE in annotations, WIPE_DUE in annotations
         released = claim_of(hardware) is None and not is_moved and not is_due
         done = _KEEP if released else {HOLD_FINALIZER}
-        return [one for one in current if one not in done]
+        return [name for name in current if name not in done]
     if lacks_hold_finalizer(annotations, current):
         return [*current, HOLD_FINALIZER]
-    return current if HELD in annotations else [one for one in current if one != HOLD_FINALIZER]
+    return current if HELD in annotations else [name for name in current if name != HOLD_FINALIZER]
 
 
 def deletion_warnings(hardware: Hardware) -> list[str]:
-    """Return what the deletion of this Hardware waits for, and what is lost with it.
+    """Return warnings about prerequisites of the deletion of this Hardware, and about what is lost with it.
 
-    A move to another API deletes what it has copied there: nothing is lost.
+    A move to another API deletes objects that it has copied, so nothing is lost.
     """
     annotations = hardware.metadata.annotations
     if ANNOTATION_DELETE_FOR_MOVE in annotations:
         return []
-    found, where = [], "/".join(hardware.key)
+    warnings, where = [], "/".join(hardware.key)
     claim, due = claim_of(hardware), wipe_due(hardware)
     if claim is not None and claim.is_reservation:
-        found.append(
+        warnings.append(
             f'Hardware "{where}" is reserved for {due or claim}, and a complete wipe of its disks is due: it stays '
             "until they are wiped, which begins now."
         )
     elif claim is not None:
-        found.append(
+        warnings.append(
             f'Hardware "{where}" is in use by {claim}: it stays until that has released the server. Delete the owner, '
             "or the Machine that it belongs to."
         )
     if HELD in annotations:
         reason = annotations[HELD] or "no reason given"
         if HOLD_FINALIZER in hardware.metadata.finalizers:
-            what = f'it stays until the hold is removed. Remove annotation "{HELD}" if the server may be forgotten.'
+            effect = f'it stays until the hold is removed. Remove annotation "{HELD}" if the server may be forgotten.'
         else:
-            what = (
+            effect = (
                 "its deletion does not wait for the hold, which is lost with it. Set annotation "
                 f'"{HELD}" on a new Hardware for this server as well.'
             )
-        found.append(f'Hardware "{where}" is held ({reason}): {what}')
-    return found
+        warnings.append(f'Hardware "{where}" is held ({reason}): {effect}')
+    return warnings

@@ -1,7 +1,10 @@
-"""Concerns about installing on an unclaimed server: its BMC, its last wipe, its disks, its failures.
+"""The condition of a server: concerns about installing on it, and its phase and power as tables show them. Pure.
 
-A concern ranks a server behind every server that has none, or a lesser one; the gravest (`BLOCKED`) rules it out until
-it is gone. Whoever chooses servers asks `concerns` and sorts by `severity` before anything that users prefer.
+A concern, about the BMC, the last wipe, the disks or failed installations, ranks a server behind every server that has
+none or a lesser one; the gravest (`BLOCKED`) excludes it. A selection sorts by `severity` before users' preferences.
+
+The API sends tables whose columns are fields of the object itself, so phase and power are annotations of the Hardware:
+the writes of a claim and of a release set them, and a move to another API copies them.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ from typing import Final
 
 import msgspec
 
-from ironbell.api.bmc.machine import Machine, MachineConditionType
+from ironbell.api.bmc.machine import Machine, MachineConditionType, PowerState
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.contract.clusters.capabilities import capabilities
 from ironbell.contract.servers.agent_inventory import in_band
-from ironbell.contract.servers.claim import WIPED
+from ironbell.contract.servers.claim import HELD, PHASE, WIPED, ServerPhase, claim_of
+from ironbell.contract.servers.wipe_due import wipe_due
 from ironbell.kube.decision import Key
+from ironbell.kube.finalizers import is_deleting
 
 INSTALL_FAILED: Final = "ironbell.dev/install-failed"
 """On Hardware: JSON of the installations that failed on it in a row; removed when one succeeds."""
@@ -107,15 +112,16 @@ def bmc_key(hardware: Hardware) -> Key | None:
 
 def is_silent(bmc: Machine) -> bool:
     """Return whether the last query of the BMC failed. A BMC that was never queried is not silent."""
-    return any(one.type == MachineConditionType.CONTACTABLE and one.status == "False" for one in bmc.status.conditions)
+    return bool(silence(bmc))
 
 
 def silence(bmc: Machine) -> str:
     """The reason why the BMC does not respond, by its last query; empty if it responds."""
-    if not is_silent(bmc):
-        return ""
-    kind = MachineConditionType.CONTACTABLE
-    return next((one.message for one in bmc.status.conditions if one.type == kind), "") or "no reason given"
+    kind, conditions = MachineConditionType.CONTACTABLE, bmc.status.conditions
+    failed = next(
+        (condition for condition in conditions if condition.type == kind and condition.status == "False"), None
+    )
+    return (failed.message or "no reason given") if failed is not None else ""
 
 
 def concerns(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> tuple[Concern, ...]:
@@ -123,15 +129,15 @@ def concerns(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> tuple[Concern, 
 
     Args:
         hardware: the server.
-        bmcs: bmc Machines by namespace and name; those whose BMC answers may be left out.
+        bmcs: bmc Machines by namespace and name; BMCs that respond may be left out.
     """
-    found = [*_bmc(hardware, bmcs), *_wipe(hardware), *_disks(hardware), *_installations(hardware)]
-    return tuple(sorted(found, key=lambda concern: -concern.severity))
+    raised = [*_bmc(hardware, bmcs), *_wipe(hardware), *_disks(hardware), *_installations(hardware)]
+    return tuple(sorted(raised, key=lambda concern: -concern.severity))
 
 
-def severity(found: Sequence[Concern]) -> Severity:
+def severity(raised: Sequence[Concern]) -> Severity:
     """Severity of the gravest concern."""
-    return max((concern.severity for concern in found), default=Severity.NONE)
+    return max((concern.severity for concern in raised), default=Severity.NONE)
 
 
 def own_severity(hardware: Hardware) -> Severity:
@@ -193,3 +199,31 @@ def _installations(hardware: Hardware) -> Iterator[Concern]:
     if failed is not None:
         times = f"{failed.times} installations" if failed.times > 1 else "an installation"
         yield Concern(Severity.DOUBTFUL, f"{times} failed on it, for {failed.machine}: {failed.message}")
+
+
+def server_phase(hardware: Hardware, bmc: Machine | None) -> ServerPhase:
+    """Return the phase of a server, which its table shows; it is the first that applies.
+
+    A claim precedes all others, because it prevents other claims. A BMC that does not respond matters only while the
+    server is unclaimed: an installed system runs without its BMC. Only the owner knows that it wipes its server, and
+    sets the phase itself. A reserved server is in use by its Cluster until the complete wipe begins.
+    """
+    annotations = hardware.metadata.annotations
+    claim, due = claim_of(hardware), wipe_due(hardware)
+    if claim is not None and claim.is_reservation and due is not None:
+        if HELD in annotations:
+            return ServerPhase.HELD
+        return ServerPhase.WIPING if due.ended else ServerPhase.IN_USE
+    if claim is not None:
+        return ServerPhase.WIPING if annotations.get(PHASE) == ServerPhase.WIPING else ServerPhase.IN_USE
+    if HELD in annotations:
+        return ServerPhase.HELD
+    if is_deleting(hardware):
+        return ServerPhase.DELETING
+    return ServerPhase.UNREACHABLE if bmc is not None and is_silent(bmc) else ServerPhase.FREE
+
+
+def server_power(bmc: Machine | None) -> str:
+    """Return `on` or `off`, or "" if the power state is not known."""
+    power = bmc.status.power_state if bmc is not None and not is_silent(bmc) else ""
+    return power if power in (PowerState.ON, PowerState.OFF) else ""

@@ -1,7 +1,7 @@
 """The installed system of a server: when its installation completed, and its reports. Pure.
 
-A report is kept on the Hardware, where it outlives Events. It counts for one installation only: whatever was reported
-before the last action ended came from the system that was on the disk before.
+A report is recorded on the Hardware, where it outlives Events. It is about one installation: reports from before the
+end of the last action came from the previous system on the disk.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class SystemFailure(Model, frozen=True):
     """The last lines of output; empty if the template does not send them."""
 
     def merged(self, later: SystemFailure) -> SystemFailure:
-        """This failure with what a later report of the same boot adds. The first is the cause: the stage around a
-        module, and the modules after it, fail because it did."""
+        """Return this failure with the output of a later report of the same boot. The first failure is the cause: the
+        stage of the module, and the modules after it, fail because of it."""
         return msgspec.structs.replace(self, output=later.output or self.output)
 
     def text(self) -> str:
@@ -67,15 +67,14 @@ def decoded(annotation: str) -> SystemFailure | None:
         return None
 
 
-def reported_failure(hardware: Hardware, ended: datetime | None) -> SystemFailure | None:
-    """The failure that the installed system reported since its installation ended.
+def reported_failure(hardware: Hardware, end_time: datetime | None) -> SystemFailure | None:
+    """The failure that the installed system reported since the end of its installation.
 
-    It stays, whatever the system reports later: bootstrap data runs no second time, and a system that boots again
-    reports success.
+    Later reports do not change it: bootstrap data does not run again, and a system that boots again reports success.
     """
     failure = decoded(hardware.metadata.annotations.get(INSTALLED_SYSTEM_FAILED, ""))
     at = moment(failure.at) if failure is not None else None
-    return failure if at is not None and (ended is None or at >= ended - _ROUNDED) else None
+    return failure if at is not None and (end_time is None or at >= end_time - _ROUNDED) else None
 
 
 def installation_end(workflow: Workflow) -> datetime | None:
@@ -85,17 +84,17 @@ def installation_end(workflow: Workflow) -> datetime | None:
     return max(moments, default=None)
 
 
-def has_reported(hardware: Hardware, ended: datetime | None) -> bool:
+def has_reported(hardware: Hardware, end_time: datetime | None) -> bool:
     """Return whether the installed system has reported that it is up since its installation ended."""
     reported = moment(hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, ""))
-    return reported is not None and (ended is None or reported >= ended - _ROUNDED)
+    return reported is not None and (end_time is None or reported >= end_time - _ROUNDED)
 
 
 def hides_failure(user_data: str) -> bool:
     """Return whether a system with this cloud-config reports success although kubeadm has failed.
 
     cloud-init runs all commands as one shell script, whose result is that of the last command. Upstream writes the
-    commands that follow kubeadm into the same script, so there the report is no proof.
+    commands that follow kubeadm into the same script, so the report does not prove kubeadm's success.
     """
     lines = iter(user_data.splitlines())
     follows = any(SENTINEL in line and line.startswith(_COMMAND) for line in lines)

@@ -1,8 +1,8 @@
 """The permission of Workflows to run on a server: by `spec.interfaces[].netboot.allowWorkflow`, and by a hold.
 
-Upstream has that field and no code that reads it. Here an unset field allows; `false` on the interface that the agent
-is known by forbids. Where no interface is the agent's, `false` forbids unless another interface says `true`: servers
-have interfaces that never boot.
+Upstream does not read that field. Here an unset field allows Workflows, and `false` on the agent's interface forbids
+them. If no interface is the agent's, `false` forbids them unless another interface has `true`, because servers have
+interfaces that never boot.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def workflow_objection(hardware: Hardware, agents: Collection[str] = ()) -> str 
         for number, interface in enumerate(hardware.spec.interfaces)
         if interface.netboot is not None
     ]
-    own = [found for found in interfaces if normal_mac(found[1]) in macs]
+    own = [interface for interface in interfaces if normal_mac(interface[1]) in macs]
     forbidding = next((number for number, _, allowed in own or interfaces if allowed is False), None)
     if forbidding is None or any(allowed for _, _, allowed in own or interfaces):
         return None
@@ -43,7 +43,7 @@ def workflow_objection(hardware: Hardware, agents: Collection[str] = ()) -> str 
 def hold_objection(hardware: Hardware, workflow: Workflow) -> str | None:
     """The reason why a controller's Workflow (an installation or a wipe) must not run on a held server; None if it may.
 
-    A Workflow that a person wrote may run: whoever repairs a server holds it meanwhile.
+    A Workflow that a user wrote may run: users hold a server while they repair it.
     """
     metadata = workflow.metadata
     held = hardware.metadata.annotations.get(HELD)

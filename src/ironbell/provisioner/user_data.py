@@ -1,22 +1,20 @@
 """Rules for providing, serving, withholding and withdrawing user data, and for completing installations. Pure.
 
-The rule is about the data, not about marks: user data that is on a Hardware is served, whoever wrote it, so
-withdrawing it removes it in the same write. The annotation `ironbell.dev/user-data-of` only explains why there is none,
-and which version of a Secret was given.
+User data that is on a Hardware is served regardless of annotations, so its withdrawal removes it in the same write. The
+annotation `ironbell.dev/user-data-of` only records the version of the Secret that was provided, or the withdrawal.
 
-A server that loses its power in the middle of an installation, or that is claimed with an old system on its disk, boots
-that disk. What runs there must not learn the user data of the server's new owner: it would join a cluster, as a system
-whose installation is not complete, and the next attempt would wipe a node.
+A server that loses its power during an installation, or that is claimed with an old system on its disk, boots that
+disk. That system must not read the user data of the server's new owner: it would join a cluster although its
+installation is not complete, and the next attempt would wipe a node.
 
-The metadata service has one rule for every route, EC2 and NoCloud alike, and three kinds of documents. What a server is
-(its names, keys, network) is served whenever the server is known: a node that is held, or has long joined its cluster,
-still asks for it at each boot, and without an answer cloud-init would take it for another machine. The storage layout
-is for the in-memory OS. What a server is to do (user data and vendor data) may hold secrets, and is served only while
-it is to be done:
+The metadata service has the same rules for every route, EC2 and NoCloud, and three kinds of documents. Descriptions of
+a server (its names, keys, network) are served whenever the server is known: a node that is held, or has joined its
+cluster long ago, requests them at each boot, and without them cloud-init would consider it another machine. The storage
+layout is for the in-memory OS. Instructions (user data and vendor data) may hold secrets, and are not served
 
-- not once the user data was withdrawn, since the server has joined its cluster or is being released;
-- not while its record is from a backup and not confirmed;
-- not before its installation is complete, and not while it is held in the middle of it; then it may ask again.
+- once the user data was withdrawn, because the server has joined its cluster or is being released;
+- while its record is from a backup and not confirmed;
+- before its installation is complete, and while it is held during it; then the server may retry.
 """
 
 from __future__ import annotations
@@ -61,14 +59,14 @@ class Serve:
 class Withhold:
     """The document does not exist, and a retry does not help."""
 
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
     """The document is not served yet; the server may retry."""
 
-    why: str
+    reason: str
 
 
 def kind_of(name: str) -> Document:
@@ -82,15 +80,15 @@ def service_of(hardware: Hardware, document: Document, find: FindWorkflow) -> Se
     """Decide whether a document of a server is served to the system that is known to be that server's."""
     if document is not Document.INSTRUCTIONS:
         return Serve()
-    if why := withheld_reason(hardware):
-        return Withhold(why)
-    if why := incomplete_reason(hardware, find) or _interrupted_reason(hardware):
-        return Later(why)
+    if reason := withheld_reason(hardware):
+        return Withhold(reason)
+    if reason := incomplete_reason(hardware, find) or _interrupted_reason(hardware):
+        return Later(reason)
     return Serve()
 
 
 def is_provisioned(hardware: Hardware) -> bool:
-    """Return whether a server was installed for its owner, and the owner knows."""
+    """Return whether a server was installed for its owner, and the owner has recorded it."""
     return hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true"
 
 
@@ -142,7 +140,7 @@ def needs_user_data(hardware: Hardware, version: str) -> bool:
 def withdrawal(hardware: Hardware) -> MergePatch | None:
     """The one write that removes the user data and records it; None if both are done.
 
-    Upstream's controller writes the data on every reconcile, so it may come back under a mark of ours.
+    Upstream's controller writes the data in every reconciliation, so it may exist although it was withdrawn.
     """
     if hardware.spec.user_data is None and _given(hardware) == WITHDRAWN:
         return None

@@ -26,13 +26,13 @@ from ironbell.kube.manager.controller import Controller
 from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Declaration
 from ironbell.provisioner.default_template import Inputs, default_template
+from ironbell.provisioner.effects import performers
 from ironbell.provisioner.lifecycle.host import HostState, HostWish, Step
 from ironbell.provisioner.lifecycle.names import hardware_key, provider_id
 from ironbell.provisioner.lifecycle.observe import Lifecycle
 from ironbell.provisioner.lifecycle.owner import Owner, OwnerKind, OwnerStatus
 from ironbell.provisioner.lifecycle.selection import ANY_SERVER, Wish
 from ironbell.provisioner.lifecycle.stages import next_step
-from ironbell.provisioner.performers import performers
 
 IMAGE: Final = Inputs("host", "http://192.0.2.1:7080/images/host.gz", "/dev/sda", "http://192.0.2.1:7080")
 

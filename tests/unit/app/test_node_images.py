@@ -20,7 +20,7 @@ from ironbell.app.site.options import OptionsError, UpOptions, read_options
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.contract.servers.node_images import INDEX, ImageSource, NodeImage, NodeImages, file_name, image_source_at
 from ironbell.image.manifest import Manifest, describe, store
-from ironbell.provisioner.image_index import NodeImagesError, image_resolvers
+from ironbell.provisioner.effects import NodeImagesError, image_resolvers
 from ironbell.provisioner.node_images import NodeImageIndex
 
 NAME = file_name("v1.36.3")
@@ -221,7 +221,7 @@ async def test_controllers_elsewhere_read_the_index_over_http() -> None:
     async with TestServer(application) as server:
         at = str(server.make_url("")).rstrip("/")
         assert await image_resolvers(image_source_at(f"{at}/images"))[NodeImageIndex](NodeImageIndex()) == found
-        with pytest.raises(NodeImagesError, match=r"/other/index.json: the answer was 404 Not Found$"):
+        with pytest.raises(NodeImagesError, match=r"/other/index.json: the response was 404 Not Found$"):
             await image_resolvers(image_source_at(f"{at}/other"))[NodeImageIndex](NodeImageIndex())
     with pytest.raises(NodeImagesError, match=r"/images/index.json: connection refused$"):
         await image_resolvers(image_source_at(f"{at}/images"))[NodeImageIndex](NodeImageIndex())

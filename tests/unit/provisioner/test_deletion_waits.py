@@ -8,7 +8,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.servers.claim import CLAIMED_BY, HELD, ServerPhase
 from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue
 from ironbell.provisioner.deletion import deletion_waits_for, deletion_warnings, hold_finalizers
-from ironbell.provisioner.server_phase import server_phase
+from ironbell.provisioner.health import server_phase
 from support.servers.captworld import server
 
 DUE = WipeDue("default", "prod", "u1", "default/m", "u2", "2026-01-01T00:00:00Z")

@@ -6,7 +6,7 @@ import pytest
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowStatus, WorkflowTask
 from ironbell.codec.diskwipe import DiskReport
-from ironbell.provisioner.wiping import disk_certificates, is_wiped, unproven
+from ironbell.provisioner.disks import disk_certificates, is_wiped, unproven
 
 DONE = DiskReport("/dev/sda", "1.0 TB", "A", "zeros everywhere", 10**12, 10**12, True)
 HALF = DiskReport("/dev/sdb", "1.0 TB", "B", "zeros at the ends only", 20 << 20, 10**12, False)

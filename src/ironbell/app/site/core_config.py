@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ironbell.provisioner.settings import InstallSettings
+from ironbell.provisioner.node_images import InstallSettings
 
 
 class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):

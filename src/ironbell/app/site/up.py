@@ -42,7 +42,7 @@ from ironbell.base.errors import IronbellError, Retry, os_problem
 from ironbell.base.ports import free_ports
 from ironbell.contract.servers.netboot import CONSOLES
 from ironbell.contract.servers.node_images import FOLDER
-from ironbell.provisioner.settings import InstallSettings
+from ironbell.provisioner.node_images import InstallSettings
 
 _log = structlog.get_logger()
 

@@ -27,10 +27,9 @@ from ironbell.controllers.capt.machine_template import TinkerbellMachineTemplate
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.reconciler import Resolvers
-from ironbell.provisioner.image_index import image_resolvers
+from ironbell.provisioner.effects import image_resolvers, performers
 from ironbell.provisioner.lifecycle.due import WipeDueReconciler
-from ironbell.provisioner.performers import performers
-from ironbell.provisioner.settings import InstallSettings
+from ironbell.provisioner.node_images import InstallSettings
 from ironbell.workload.access import Workloads, resolvers
 from ironbell.workload.following import workloads_of
 from ironbell.workload.kubeconfigs import http_link

@@ -24,7 +24,7 @@ from ironbell.contract.system import Settings
 from ironbell.kube.split import SplitApi
 from ironbell.kube.transport.connection import from_kubeconfig
 from ironbell.kube.transport.http import HttpApi
-from ironbell.provisioner.settings import InstallSettings
+from ironbell.provisioner.node_images import InstallSettings
 
 EXTERNAL_COLLECTIONS: Final[frozenset[Collection]] = frozenset(
     kind.collection for kind in (HARDWARE, TEMPLATE, WORKFLOW, JOB, MACHINE)

@@ -49,7 +49,7 @@ from ironbell.provisioner.lifecycle.owner import Owner
 from ironbell.provisioner.lifecycle.selection import Wish, elsewhere
 from ironbell.provisioner.lifecycle.stages import next_step
 from ironbell.provisioner.lifecycle.waves import rack_of
-from ironbell.provisioner.settings import InstallSettings
+from ironbell.provisioner.node_images import InstallSettings
 
 
 def _referenced_machine(machine: Machine, _cache: Cache) -> Iterable[Key]:

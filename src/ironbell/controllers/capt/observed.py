@@ -25,7 +25,7 @@ from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.lifecycle.host import HostState
 from ironbell.provisioner.lifecycle.names import HARDWARE_READY, NO_HARDWARE
-from ironbell.provisioner.node_images import LOOK_S, NodeImageIndex
+from ironbell.provisioner.node_images import MAX_INDEX_AGE_S, NodeImageIndex
 
 MACHINES_OF: Final[Index[TinkerbellMachine]] = Index(
     TINKERBELL_MACHINE,
@@ -88,7 +88,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         secret=cache.get(SECRET_METADATA, namespace, secret_name) if secret_name else None,
         siblings=_siblings(cache, obj) if state.hardware is None and _is_short(obj) else (),
         override=cache.get(TEMPLATE, *reference) if reference is not None else None,
-        node_images=cache.fact(NodeImageIndex(), LOOK_S) if is_installed_next else None,
+        node_images=cache.fact(NodeImageIndex(), MAX_INDEX_AGE_S) if is_installed_next else None,
     )
 
 

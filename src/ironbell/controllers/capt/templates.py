@@ -24,11 +24,10 @@ from ironbell.contract.servers.node_images import ImageSource
 from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.kube.decision import Fields
 from ironbell.provisioner.default_template import Inputs, default_template
-from ironbell.provisioner.keeping import install_disk, kept_disks
+from ironbell.provisioner.disks import install_disk, kept_disks
 from ironbell.provisioner.lifecycle.created import UnusableError, marked_as, marked_as_own
 from ironbell.provisioner.lifecycle.installing import ImagePendingError
-from ironbell.provisioner.node_images import ImageChoice, MissingImage, default_image
-from ironbell.provisioner.settings import InstallSettings
+from ironbell.provisioner.node_images import ImageChoice, InstallSettings, MissingImage, default_image
 
 
 def template_for(

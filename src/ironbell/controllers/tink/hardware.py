@@ -39,8 +39,7 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.deletion import DELETION_WAITS_FOR, deletion_waits_for, hold_finalizers
-from ironbell.provisioner.health import bmc_key, is_silent
-from ironbell.provisioner.server_phase import server_phase, server_power
+from ironbell.provisioner.health import bmc_key, is_silent, server_phase, server_power
 
 MESSAGE_LIMIT: Final = 1024
 BMC_DELAY_S: Final = 10.0

@@ -30,8 +30,8 @@ from ironbell.provisioner import claims_from
 from ironbell.provisioner.bmc_address import cause_and_remedy
 from ironbell.provisioner.deferral import reservation_of
 from ironbell.provisioner.deletion import waits_for_hold
+from ironbell.provisioner.disks import kept_disks_after_release, unknown_kept_disks
 from ironbell.provisioner.health import Obstacle
-from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
 from ironbell.provisioner.lifecycle.selection import obstacles
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")

@@ -24,12 +24,9 @@ _POWERED: Final[dict[str, tuple[bool | None, str]]] = {
 }
 
 
-def _bmc(hardware: Hardware) -> list[str]:
-    key = bmc_key(hardware)
-    return ["/".join(key)] if key is not None else []
-
-
-BY_BMC: Index[Hardware] = Index(HARDWARE, "bmc", _bmc)
+BY_BMC: Index[Hardware] = Index(
+    HARDWARE, "bmc", lambda hardware: ["/".join(key)] if (key := bmc_key(hardware)) is not None else []
+)
 
 
 def bmc_of(cache: Cache, hardware: Hardware | None) -> Machine | None:
@@ -55,8 +52,8 @@ def health_changed(old: Machine | None, new: Machine | None) -> bool:
 
 def report_health(draft: Draft, hardware: Hardware) -> None:
     """Set the conditions. A server without a BMC has none, unless they were set before."""
-    bmc = draft.state.bmc
-    if not _bmc(hardware):
+    bmc, key = draft.state.bmc, bmc_key(hardware)
+    if key is None:
         for type_ in (BMC_CONTACTABLE, POWERED_ON):
             if draft.known(type_) is not None:
                 draft.set_condition(type_, None, "NoBMC", f"Hardware {hardware.metadata.name} names no BMC")
@@ -65,16 +62,11 @@ def report_health(draft: Draft, hardware: Hardware) -> None:
     if answers == "True":
         draft.set_condition(BMC_CONTACTABLE, True, "BMCContactable")
     elif answers == "False":
-        draft.set_condition(
-            BMC_CONTACTABLE,
-            False,
-            "BMCNotContactable",
-            f"bmc Machine {_bmc(hardware)[0]}: {silence(bmc) if bmc is not None else ''}",
-        )
+        message = f"bmc Machine {'/'.join(key)}: {silence(bmc) if bmc is not None else ''}"
+        draft.set_condition(BMC_CONTACTABLE, False, "BMCNotContactable", message)
     else:
-        draft.set_condition(
-            BMC_CONTACTABLE, None, "NotAskedYet", "" if bmc is not None else "its bmc Machine does not exist"
-        )
+        message = "" if bmc is not None else "its bmc Machine does not exist"
+        draft.set_condition(BMC_CONTACTABLE, None, "NotAskedYet", message)
     is_on, reason = _POWERED.get(power, _UNKNOWN)
     draft.set_condition(POWERED_ON, is_on, reason, _power_message(hardware, is_on, is_current=answers == "True"))
 

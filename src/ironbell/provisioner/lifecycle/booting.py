@@ -7,7 +7,7 @@ is unknown because the cluster does not respond.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from ironbell.api.capt.names import ANNOTATION_PROVISIONED
@@ -50,8 +50,7 @@ OUTPUT_S: Final = 15.0
 def boots(draft: Draft, workflow: Workflow, hardware: Hardware) -> Step:
     """The next step for a machine whose Workflow has succeeded."""
     end_time = installation_end(workflow)
-    failure = reported_failure(hardware, end_time)
-    if failure is not None:
+    if (failure := reported_failure(hardware, end_time)) is not None:
         return failed(draft, hardware, failure)
     proof = installed_node(hardware, draft.state.new_nodes, end_time, draft.now)
     reported = has_reported(hardware, end_time)
@@ -63,7 +62,7 @@ def boots(draft: Draft, workflow: Workflow, hardware: Hardware) -> Step:
     patience_s = draft.owner.number(REPORT_TIMEOUT, DEFAULT_REPORT_TIMEOUT_S)
     if patience_s == 0:
         return installed(draft, hardware, f"Not waiting for the installed system: {REPORT_TIMEOUT} is 0.")
-    waited_s = _waited_s(end_time, draft.now, patience_s)
+    waited_s = (draft.now - end_time).total_seconds() if end_time is not None else float(patience_s)
     if waited_s >= patience_s:
         return _is_silent(draft, hardware, proof, patience_s, reported=reported)
     draft.phase = State.BOOTING
@@ -87,8 +86,7 @@ def failed(draft: Draft, hardware: Hardware, failure: SystemFailure) -> Step:
     draft.set_condition(BOOTSTRAP_SUCCEEDED, False, BOOTSTRAP_FAILED, message)
     if not draft.owner.status.is_ready:
         draft.set_condition(INSTALLED, False, BOOTSTRAP_FAILED, message)
-    news = None if _was_reported(draft) else _event(draft, message)
-    return draft.waits(BOOTSTRAP_FAILED, message, news)
+    return draft.waits(BOOTSTRAP_FAILED, message, _event(draft, message))
 
 
 def failure_of(draft: Draft, hardware: Hardware) -> SystemFailure | None:
@@ -143,8 +141,7 @@ def _is_silent(draft: Draft, hardware: Hardware, proof: InstalledNode, patience_
     draft.phase = State.FAILED
     draft.set_condition(INSTALLED, False, NO_REPORT, message)
     draft.set_condition(BOOTSTRAP_SUCCEEDED, False, NO_REPORT, message)
-    news = None if _was_reported(draft) else _event(draft, message)
-    return draft.waits(NO_REPORT, message, news, needs=proof.needs)
+    return draft.waits(NO_REPORT, message, _event(draft, message), needs=proof.needs)
 
 
 def _was_reported(draft: Draft) -> bool:
@@ -152,9 +149,6 @@ def _was_reported(draft: Draft) -> bool:
     return condition is not None and condition.status == "False"
 
 
-def _event(draft: Draft, message: str) -> Action:
-    return draft.owner.event(BOOTSTRAP_FAILED, message, warning=True)
-
-
-def _waited_s(end_time: datetime | None, now: datetime, patience_s: int) -> float:
-    return (now - end_time).total_seconds() if end_time is not None else float(patience_s)
+def _event(draft: Draft, message: str) -> Action | None:
+    """The event of a failure that was not reported yet."""
+    return None if _was_reported(draft) else draft.owner.event(BOOTSTRAP_FAILED, message, warning=True)

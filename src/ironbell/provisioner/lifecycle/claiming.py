@@ -110,8 +110,8 @@ def _end_reservation(draft: Draft, ahead: int) -> tuple[Sequence[Action], float 
     due = reservation_of(yielded) if yielded is not None else None
     if yielded is None or due is None:
         return (), in_s
-    why = f"{owner.of.kind.kind} {owner.path} finds no other server that fits"
-    return reserving.end(yielded, due, why, draft.now), None
+    reason = f"{owner.of.kind.kind} {owner.path} finds no other server that fits"
+    return reserving.end(yielded, due, reason, draft.now), None
 
 
 def _claimed(chosen: Candidate) -> str:

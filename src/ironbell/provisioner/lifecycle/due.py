@@ -24,7 +24,7 @@ from ironbell.api.meta import Resource, to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
-from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.servers.claim import HELD, WIPED, claim_of, release
@@ -36,10 +36,20 @@ from ironbell.kube.decision import DONE, Action, Decision, Fields, Key, create, 
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
-from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
+from ironbell.provisioner.disks import (
+    DiskCertificate,
+    disk_certificates,
+    has_started,
+    is_wiped,
+    kept_disks_after_release,
+    unknown_kept_disks,
+    wipe_timeout_s,
+)
 from ironbell.provisioner.lifecycle.created import (
+    NETBOOT,
     TERMINAL,
     bmc_job,
+    boot_options,
     deletions,
     has_finished,
     is_job,
@@ -68,14 +78,14 @@ from ironbell.provisioner.lifecycle.waves import (
     work_finished,
     work_in_rack,
 )
-from ironbell.provisioner.lifecycle.wiping import WIPE_AGENT_S, Certificate, agent_patience, wipe_template
-from ironbell.provisioner.wiping import (
-    DiskCertificate,
-    disk_certificates,
-    has_started,
-    is_wiped,
-    unproven,
-    wipe_timeout_s,
+from ironbell.provisioner.lifecycle.wiping import (
+    WIPE_AGENT_S,
+    agent_patience,
+    devices_of,
+    encoded_certificate,
+    messages_of,
+    unproven_problem,
+    wipe_template,
 )
 
 POWER_OFF_ATTEMPTS: Final = 3
@@ -228,10 +238,10 @@ class WipeDueReconciler:
 def _reserved(observed: DueObserved, due: WipeDue, at_once: int, now: datetime) -> Decision:
     hardware = observed.hardware
     if not due.ended:
-        why = end_of_reservation(hardware, due, observed.cluster)
-        if not why:
+        reason = end_of_reservation(hardware, due, observed.cluster)
+        if not reason:
             return wait("Reserved", f"The server is reserved for {due}; it is wiped completely before others claim it.")
-        return wait("ReservationEnded", f"The reservation ends: {why}.", *end(hardware, due, why, now))
+        return wait("ReservationEnded", f"The reservation ends: {reason}.", *end(hardware, due, reason, now))
     if HELD in hardware.metadata.annotations:
         # The timeout of a wipe that has not started runs meanwhile: it is created again afterwards.
         is_begun = observed.workflow is not None and has_started(observed.workflow)
@@ -269,13 +279,10 @@ def _begin(observed: DueObserved, due: WipeDue, turn: str) -> Decision:
     if wrong := unknown_kept_disks(hardware, kept):
         event = emit(HARDWARE, hardware, reason="KeepDisksUnknown", message=wrong, warning=True)
         return wait("KeepDisksUnknown", wrong, event)
-    boot: dict[str, Any] = {"toggleAllowNetboot": True}
-    if hardware.spec.bmc_ref is not None:
-        boot["bootMode"] = str(BootMode.NETBOOT)
-    boot = due.boot_options or boot
+    boot = due.boot_options or boot_options(NETBOOT, hardware)
     if observed.template is None:
-        disks = [disk.device for disk in hardware.spec.disks if disk.device]
-        text = wipe_template(name, disks, WipePolicy.COMPLETE, limit_s=wipe_timeout_s(hardware), kept=kept)
+        limit_s = wipe_timeout_s(hardware)
+        text = wipe_template(name, devices_of(hardware), WipePolicy.COMPLETE, limit_s=limit_s, kept=kept)
         metadata = marked_as_own(_metadata(hardware, due, name), hardware, boot)
         write = create(TEMPLATE, {"metadata": metadata, "spec": {"data": text}})
         return wait("Wiping", "Starting the complete wipe.", write)
@@ -310,20 +317,13 @@ def _succeeded(observed: DueObserved, due: WipeDue, workflow: Workflow, now: dat
     """Complete the wipe if the agent's report of each disk proves it; then the server is powered off and available."""
     hardware = observed.hardware
     disks = disk_certificates(workflow)
-    devices = [disk.device for disk in hardware.spec.disks if disk.device]
-    all_kept = bool(disks) and all(disk.kept for disk in disks)
-    wiped = is_wiped(devices, disks)
-    if not wiped and not all_kept:
-        doubtful = ", ".join(unproven(devices, disks)) or "any disk"
-        return _failed(observed, due, now, f"the agent did not report that {doubtful} was completely wiped")
-    messages = "; ".join(
-        action.message for task in workflow.status.tasks for action in task.actions if action.message
-    )  # fmt: skip
+    if problem := unproven_problem(hardware, disks):
+        return _failed(observed, due, now, problem)
     if hardware.spec.bmc_ref is not None and due.power_off_attempt <= POWER_OFF_ATTEMPTS:
         step = _power_off(observed, due)
         if step is not None:
             return step
-    return _finished(observed, due, now, wiped, messages or "wiped", disks)
+    return _finished(observed, due, now, is_wiped(devices_of(hardware), disks), messages_of(workflow), disks)
 
 
 def _power_off(observed: DueObserved, due: WipeDue) -> Decision | None:
@@ -339,31 +339,28 @@ def _power_off(observed: DueObserved, due: WipeDue) -> Decision | None:
         return None
     if not has_finished(job):
         return wait("PoweringOff", f"Job {job.metadata.name} is powering off the server.")
-    message = f"Attempt {due.power_off_attempt} of {POWER_OFF_ATTEMPTS} to power off the server failed: "
-    message += job_failure(job)
-    again = msgspec.structs.replace(due, power_off_attempt=due.power_off_attempt + 1)
+    attempt = f"Attempt {due.power_off_attempt} of {POWER_OFF_ATTEMPTS}"
+    message = f"{attempt} to power off the server failed: {job_failure(job)}"
+    next_attempt = msgspec.structs.replace(due, power_off_attempt=due.power_off_attempt + 1)
     # The Job is deleted first: after a crash in between, it is retried without counting an attempt that was not made.
     event = emit(HARDWARE, hardware, reason="PowerOffFailed", message=message, warning=True)
-    return wait("PowerOffFailed", message, *deletions([job]), _record(hardware, again), event)
+    return wait("PowerOffFailed", message, *deletions([job]), _record(hardware, next_attempt), event)
 
 
-def _failed(observed: DueObserved, due: WipeDue, now: datetime, why: str) -> Decision:
+def _failed(observed: DueObserved, due: WipeDue, now: datetime, cause: str) -> Decision:
     """Retry with a new Workflow, which boots the server again, or hold the server. The wipe remains due."""
     hardware = observed.hardware
     most = max(number(hardware, WIPE_ATTEMPTS, DEFAULT_WIPE_ATTEMPTS), 1)
-    message = f"Attempt {due.attempt} of {most} to wipe the disks completely failed: {why}"
+    message = f"Attempt {due.attempt} of {most} to wipe the disks completely failed: {cause}"
     if due.attempt < most:
-        again = msgspec.structs.replace(due, attempt=due.attempt + 1)
+        next_attempt = msgspec.structs.replace(due, attempt=due.attempt + 1)
         event = emit(HARDWARE, hardware, reason="WipeRetried", message=message, warning=True)
-        return wait("WipeRetried", f"{message}. Retrying.", _record(hardware, again), event)
-    anew = msgspec.structs.replace(due, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
+        return wait("WipeRetried", f"{message}. Retrying.", _record(hardware, next_attempt), event)
+    restarted = msgspec.structs.replace(due, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
     hold = f"not wiped completely after {due.machine}: {message}. Remove this annotation to try again."
     disks = disk_certificates(observed.workflow) if observed.workflow is not None else []
-    annotations = {
-        HELD: hold,
-        WIPE_DUE: anew.encoded,
-        WIPED: _certificate(due, now, False, message, disks, failed=True),
-    }
+    certificate = _certificate(due, now, False, message, disks, failed=True)
+    annotations = {HELD: hold, WIPE_DUE: restarted.encoded, WIPED: certificate}
     write = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
     return wait("NotWiped", message, write, emit(HARDWARE, hardware, reason="NotWiped", message=message, warning=True))
 
@@ -386,23 +383,7 @@ def _finished(
 
 
 def _certificate(
-    due: WipeDue,
-    now: datetime,
-    wiped: bool,
-    message: str,
-    disks: Sequence[DiskCertificate],
-    *,
-    failed: bool = False,
+    due: WipeDue, now: datetime, wiped: bool, message: str, disks: Sequence[DiskCertificate], *, failed: bool = False
 ) -> str:
-    certificate = Certificate(
-        machine=due.machine,
-        uid=due.machine_uid,
-        method=str(WipePolicy.COMPLETE),
-        at=rfc3339(now),
-        wiped=wiped,
-        failed=failed,
-        disks=[disk.device for disk in disks if disk.complete],
-        message=message,
-        results=list(disks),
-    )
-    return msgspec.json.encode(certificate).decode()
+    method = str(WipePolicy.COMPLETE)
+    return encoded_certificate(due.machine, due.machine_uid, method, now, wiped, message, disks, failed=failed)

@@ -26,9 +26,9 @@ from ironbell.contract.clusters.machine_causes import INSTALLATION_FAILED
 from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.contract.servers.claim import INSTALLED_SYSTEM_UP
 from ironbell.kube.decision import Effect, Key, MergePatch, create, delete, patch
+from ironbell.provisioner.disks import has_started, kept_disks, unknown_kept_disks
 from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, Severity, install_failures, is_silent, silence
 from ironbell.provisioner.installed_system import moment
-from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
 from ironbell.provisioner.lifecycle import booting
 from ironbell.provisioner.lifecycle.created import FAILED, UnusableError, boot_options, workflow_failure, workflow_spec
 from ironbell.provisioner.lifecycle.host import Draft, Step
@@ -48,7 +48,6 @@ from ironbell.provisioner.lifecycle.waves import RECHECK_S
 from ironbell.provisioner.lifecycle.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.provisioner.node_images import MissingImage
 from ironbell.provisioner.user_data import is_at_last_action, is_provisioned, needs_user_data
-from ironbell.provisioner.wiping import has_started
 
 GIVE_USER_DATA: Final = "give-user-data"
 _MESSAGE_LIMIT: Final = 400
@@ -225,17 +224,17 @@ def _has_come_up(workflow: Workflow, hardware: Hardware) -> bool:
 def _failed(draft: Draft, hardware: Hardware, workflow: Workflow) -> Step:
     owner, state = draft.owner, draft.state
     tried, most = max(owner.number(INSTALL_ATTEMPT, 0), 1), max(owner.number(INSTALL_ATTEMPTS, DEFAULT_ATTEMPTS), 1)
-    why = workflow_failure(workflow)
-    if tried >= MOVE_AFTER and (moved := _move(draft, hardware, tried, why)) is not None:
+    cause = workflow_failure(workflow)
+    if tried >= MOVE_AFTER and (moved := _move(draft, hardware, tried, cause)) is not None:
         return moved
     if tried >= most:
         draft.phase = State.FAILED
-        message = f"The installation failed {tried} of {most} times: {why}. "
+        message = f"The installation failed {tried} of {most} times: {cause}. "
         message += f"Delete the {owner.of.noun}, or raise annotation {INSTALL_ATTEMPTS}."
         draft.set_condition(INSTALLED, False, INSTALLATION_FAILED, message)
         event = owner.event(INSTALLATION_FAILED, message, warning=True)
-        return draft.waits(INSTALLATION_FAILED, message, _mark_server(draft, hardware, tried, why), event)
-    message = f"Attempt {tried} of {most} failed and is retried: {why}."
+        return draft.waits(INSTALLATION_FAILED, message, _mark_server(draft, hardware, tried, cause), event)
+    message = f"Attempt {tried} of {most} failed and is retried: {cause}."
     draft.set_condition(INSTALLED, False, "Retrying", message)
     return draft.waits(
         "Retrying",
@@ -248,12 +247,12 @@ def _failed(draft: Draft, hardware: Hardware, workflow: Workflow) -> Step:
     )
 
 
-def _move(draft: Draft, hardware: Hardware, tried: int, why: str) -> Step | None:
+def _move(draft: Draft, hardware: Hardware, tried: int, cause: str) -> Step | None:
     """Request the replacement of the owner, if another server fits; None if the installation is retried here."""
     wish, noun = draft.wish, draft.owner.of.noun
     if not wish.replaced_by:
         return None
-    failed = f"Installation failed {tried} times on Hardware {'/'.join(hardware.key)}: {why}."
+    failed = f"Installation failed {tried} times on Hardware {'/'.join(hardware.key)}: {cause}."
     if wish.replacement is not None:
         answer = f" The owner of the {noun} reports: {wish.replacement}" if wish.replacement else ""
         return _moves(draft, f"{failed} The {noun} is being replaced, to be installed on another server.{answer}")
@@ -261,7 +260,7 @@ def _move(draft: Draft, hardware: Hardware, tried: int, why: str) -> Step | None
     if other is None:
         return None
     message = f"{failed} The {noun} is being replaced, because Hardware {'/'.join(other.key)} fits as well."
-    return _moves(draft, message, _mark_server(draft, hardware, tried, why), replace_because=failed)
+    return _moves(draft, message, _mark_server(draft, hardware, tried, cause), replace_because=failed)
 
 
 def _moves(draft: Draft, message: str, *actions: MergePatch | None, replace_because: str = "") -> Step:
@@ -276,12 +275,11 @@ def _other(draft: Draft) -> Hardware | None:
     if len(state.failed_servers) + 1 >= SERVERS_PER_OWNER or draft.wish.servers_problem:
         return None
     server = pick(wished, state.servers, 0, state.silent_bmcs)
-    if server is None or verdict(wished, server, state.silent_bmcs).severity is not Severity.NONE:
-        return None
-    return server
+    is_doubtful = server is not None and verdict(wished, server, state.silent_bmcs).severity is not Severity.NONE
+    return None if is_doubtful else server
 
 
-def _mark_server(draft: Draft, hardware: Hardware, times: int, why: str) -> MergePatch | None:
+def _mark_server(draft: Draft, hardware: Hardware, times: int, cause: str) -> MergePatch | None:
     """Record on the Hardware, once, that installations failed on it, so that other servers are claimed before it."""
     owner, known = draft.owner, install_failures(hardware)
     if known is not None and (known.uid, known.times) == (owner.uid, times):
@@ -292,7 +290,7 @@ def _mark_server(draft: Draft, hardware: Hardware, times: int, why: str) -> Merg
         owner=draft.wish.replaced_by,
         times=times,
         at=rfc3339(draft.now),
-        message=why[:_MESSAGE_LIMIT],
+        message=cause[:_MESSAGE_LIMIT],
     )
     text = msgspec.json.encode(failures).decode()
     return patch(HARDWARE, hardware, {"metadata": {"annotations": {INSTALL_FAILED: text}}}, locked=True)

@@ -1,19 +1,19 @@
 """The Node on a server: proof that a new system is up, that a restored record is right, and its provider ID. Pure.
 
-**New systems.** Many templates have no report: upstream's default, and most of what users wrote. There the Node is the
-proof: one with the server's provider ID, or with its name and address, whose kubelet reports. Nodes are watched, so the
+**New systems.** With many templates (upstream's default, and most of users') the system sends no report. Then the proof
+is a Node with the server's provider ID, or with its name and address, whose kubelet reports. Nodes are watched, so the
 owner becomes ready as soon as its Node is ready. A Node of an earlier installation of the same server is not a proof.
-While its cluster has not noticed that its kubelet is silent (less than a minute), only the times in it tell the two
-apart; clocks of servers may be wrong, therefore these are compared only until the cluster must have noticed.
+Until its cluster has noticed that its kubelet is silent (less than a minute), only its times distinguish the two;
+clocks of servers may be wrong, therefore times are compared only until the cluster must have noticed.
 
-**Provider IDs.** A Machine finds its Node by provider ID alone, and a kubelet knows it only if the bootstrap data say
-`provider-id: PROVIDER_ID`. Where they do not, or the distribution drops it, the Node is the one that has the server's
-name and address, and a kubelet that reports. It is looked for when the cluster has run for a while and no Node
-was found, so that clusters whose kubelets know their provider ID are hardly ever queried.
+**Provider IDs.** A Machine finds its Node by provider ID only, and a kubelet has it only if the bootstrap data contain
+`provider-id: PROVIDER_ID`. If they do not, or the distribution drops it, the Node is the one with the server's name and
+address, and a kubelet that reports. It is queried once the cluster has run for a while without a Node, so that clusters
+whose kubelets have their provider ID are hardly ever queried.
 
-**Restored records.** An owner still has the server that a restored record names if the very Node that it had in the
-backup exists and is Ready, is older than the backup, and names this server: then nothing has been installed on it
-since. Anything else is left to a person.
+**Restored records.** An owner still has the server of a restored record if its Node of the backup exists and is Ready,
+is older than the backup, and names this server: then nothing has been installed on it since. Otherwise a user has to
+decide.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from ironbell.workload.nodes import SET_PROVIDER_ID, NodeNow, SetProviderId
 from ironbell.workload.queries import PUSHED_S, NodeByName, NodeByProviderId, NodeView
 
 GRACE_S: Final = 60.0
-"""For how long after machine and control plane are there the Node is expected to come with its provider ID."""
+"""Time after machine and control plane are ready in which the Node should appear with its provider ID."""
 QUERY_INTERVAL_S: Final = 60.0
 SELDOM_S: Final = 900.0
-"""How often at least and at most a cluster is queried for one machine's Node: more and more seldom."""
+"""Minimum and maximum interval, which grows, between queries of a cluster for the Node of a machine."""
 CLOCKS_DIFFER: Final = timedelta(seconds=30)
 """Tolerated difference between the clocks of management and cluster."""
 NOTICED: Final = timedelta(minutes=5)
@@ -110,14 +110,14 @@ def _is_of_this_installation(node: NodeView, end_time: datetime | None, now: dat
 
 
 def namesake_queries(node: NodeWish | None, hardware: Hardware | None) -> list[NodeNow]:
-    """Return the Nodes that may be a ready owner's: by what the server is called, and what the Machine is."""
+    """Return queries of the Nodes that may be a ready owner's, by the names of server and Machine."""
     if node is None or hardware is None or node.name:
         return []
     return [NodeNow(node.cluster, name) for name in names_of(node, hardware)]
 
 
 def identify(draft: Draft, node: NodeWish, hardware: Hardware) -> Step:
-    """Wait for the Node to come by itself; then look for one that does not know its provider ID."""
+    """Wait for a Node with the provider ID; after `GRACE_S`, set it on a Node that lacks it."""
     if not node.is_awaited:
         return draft.proceeds()
     waited_s = _waited_s(draft, node)
@@ -129,8 +129,8 @@ def identify(draft: Draft, node: NodeWish, hardware: Hardware) -> Step:
         view = fact.value if fact.error is None else None
         if view is not None and _is_its(view, hardware):
             arguments = SetProviderId(query.cluster, view.name, view.uid, provider_id(hardware))
-            message = f"Node {view.name} is given spec.providerID {arguments.provider_id}: its kubelet was started"
-            event = draft.owner.event("NodeIdentified", f"{message} without one")
+            message = f"Set spec.providerID of Node {view.name} to {arguments.provider_id}: its kubelet has none."
+            event = draft.owner.event("NodeIdentified", message)
             return draft.proceeds(Effect(SET_PROVIDER_ID, arguments, outdates=(query,)), event, needs=needs)
     return draft.proceeds(needs=needs)
 
@@ -149,7 +149,7 @@ def names_of(node: NodeWish, hardware: Hardware) -> list[str]:
     hosts = [instance.hostname if instance is not None else ""]
     hosts += [interface.dhcp.hostname for interface in hardware.spec.interfaces if interface.dhcp is not None]
     names = [*hosts, node.machine, hardware.metadata.name]
-    # a kubelet's Node is called as its host, in small letters, with or without the domain
+    # A Node has the name of its host in lower case, with or without the domain.
     both = [part for name in names if name for part in (name.lower(), name.lower().partition(".")[0])]
     return list(dict.fromkeys(both))[:6]
 

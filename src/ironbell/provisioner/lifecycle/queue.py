@@ -1,7 +1,7 @@
 """The queues of owners that wait for servers: one for each set of servers that they ask for.
 
-The order of a queue is that of the markers `WANTED_SINCE`. Each kind of owner has queues of its own: a queue is a hint,
-and the write on the Hardware decides between kinds as it does between processes.
+A queue is ordered by the annotation `QUEUED_SINCE`. Each kind of owner has its own queues: a queue is a hint, and the
+write on the Hardware decides between kinds as it does between processes.
 """
 
 from __future__ import annotations

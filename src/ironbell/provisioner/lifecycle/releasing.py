@@ -21,14 +21,8 @@ from ironbell.contract.servers.restored import hold_reason
 from ironbell.contract.servers.wipe_due import wipe_due
 from ironbell.kube.decision import Action, create, delete
 from ironbell.kube.finalizers import is_deleting
-from ironbell.provisioner.lifecycle.created import (
-    bmc_job,
-    deletions,
-    has_finished,
-    is_job,
-    job_failure,
-    power_off_name,
-)
+from ironbell.provisioner.disks import has_started
+from ironbell.provisioner.lifecycle.created import bmc_job, deletions, has_finished, is_job, job_failure, power_off_name
 from ironbell.provisioner.lifecycle.host import Draft, Step
 from ironbell.provisioner.lifecycle.names import (
     HOLD_WHEN_RELEASED,
@@ -41,7 +35,6 @@ from ironbell.provisioner.lifecycle.names import (
 from ironbell.provisioner.lifecycle.owner import owner_finalizers
 from ironbell.provisioner.lifecycle.wiping import certificate_of, wipe
 from ironbell.provisioner.user_data import withdrawal
-from ironbell.provisioner.wiping import has_started
 
 POWER_OFF_ATTEMPTS: Final = 3
 
@@ -73,11 +66,8 @@ def release_server(draft: Draft) -> Step:
     wiping = owner.owned(state.wipe_workflow, state.wipe_template)
     if wiping:
         return draft.waits("Wiped", "Deleting the objects of the finished wipe.", *deletions(wiping))
-    if hardware.spec.bmc_ref is not None:
-        step = _power_off(draft, hardware)
-        if step is not None:
-            return step
-    return _release(draft, hardware)
+    step = _power_off(draft, hardware) if hardware.spec.bmc_ref is not None else None
+    return step if step is not None else _release(draft, hardware)
 
 
 def _stopped(draft: Draft) -> Sequence[Action]:
@@ -141,17 +131,15 @@ def _power_off(draft: Draft, hardware: Hardware) -> Step | None:
         metadata = owner.metadata(hardware, power_off_name(owner.obj))
         write = create(JOB, {"metadata": metadata, "spec": bmc_job(hardware, PowerAction.OFF)})
         return draft.waits("PoweringOff", "Powering off the server.", write)
-    if is_deleting(job) or not owner.owns(job):
-        foreign = "" if owner.owns(job) else " belongs to another owner. Delete it."
-        return draft.waits(
-            "PoweringOff", f"Job {job.metadata.name}{foreign or ' of an earlier attempt is being deleted.'}"
-        )
+    if not owner.owns(job):
+        return draft.waits("PoweringOff", f"Job {job.metadata.name} belongs to another owner. Delete it.")
+    if is_deleting(job):
+        return draft.waits("PoweringOff", f"Job {job.metadata.name} of an earlier attempt is being deleted.")
     if is_job(job, JobConditionType.COMPLETED):
         return None
     if not has_finished(job):
         return draft.waits("PoweringOff", f"Job {job.metadata.name} is powering off the server.")
-    why = job_failure(job)
-    message = f"Attempt {tried + 1} of {POWER_OFF_ATTEMPTS} to power off the server failed: {why}"
+    message = f"Attempt {tried + 1} of {POWER_OFF_ATTEMPTS} to power off the server failed: {job_failure(job)}"
     return draft.waits(
         "PowerOffFailed",
         message,

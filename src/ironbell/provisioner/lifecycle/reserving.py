@@ -58,32 +58,30 @@ def became_reserved(_old: Hardware | None, new: Hardware | None) -> bool:
 def yielding(
     wished: Wish, place: int, reserved: Sequence[Hardware], bmcs: Bmcs, now: datetime
 ) -> tuple[Hardware | None, float | None]:
-    """The server whose reservation ends for the machine at this place of the queue, or the time until that.
+    """The server whose reservation ends for the machine at this place of the queue, or the seconds until then.
 
     Servers whose reservation has ended already precede the others, since they will become available.
     """
-    yielding: list[tuple[bool, float, Candidate]] = []
+    candidates: list[tuple[bool, float, Candidate]] = []
     for hardware in reserved:
         due = reservation_of(hardware)
         if due is None or due.owner == wished.cluster or HELD in hardware.metadata.annotations or is_deleting(hardware):
             continue
-        seen = verdict(wished, hardware, bmcs, ignores_reservation=True)
-        if seen.fits:
-            yielding.append((not due.ended, 0.0 if due.ended else yields_in_s(due, now), seen))
-    yielding.sort(key=lambda item: (item[0], item[1], item[2].rank))
-    if place >= len(yielding):
+        candidate = verdict(wished, hardware, bmcs, ignores_reservation=True)
+        if candidate.fits:
+            candidates.append((not due.ended, 0.0 if due.ended else yields_in_s(due, now), candidate))
+    candidates.sort(key=lambda item: (item[0], item[1], item[2].rank))
+    if place >= len(candidates) or not candidates[place][0]:
         return None, None
-    is_reserved, in_s, seen = yielding[place]
-    if not is_reserved:
-        return None, None
-    return (seen.hardware, None) if in_s <= 0 else (None, in_s)
+    _, in_s, candidate = candidates[place]
+    return (candidate.hardware, None) if in_s <= 0 else (None, in_s)
 
 
-def end(hardware: Hardware, due: WipeDue, why: str, now: datetime) -> Sequence[Action]:
+def end(hardware: Hardware, due: WipeDue, reason: str, now: datetime) -> Sequence[Action]:
     """The write that ends a reservation, which starts the complete wipe."""
-    record = without_reservation(due, why, now)
+    record = without_reservation(due, reason, now)
     name = "/".join(hardware.key)
-    message = f"Ended the reservation of Hardware {name}, because {why}. Its disks will be wiped completely."
+    message = f"Ended the reservation of Hardware {name}, because {reason}. Its disks will be wiped completely."
     write = patch(HARDWARE, hardware, {"metadata": {"annotations": {WIPE_DUE: record.encoded}}}, locked=True)
     return write, emit(HARDWARE, hardware, reason="ReservationEnded", message=message)
 

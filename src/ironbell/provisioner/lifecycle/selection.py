@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -260,20 +261,16 @@ def _worded(kind: str, problems: Sequence[Problem]) -> str:
 _UNKNOWN = "is not known: its inventory has not come yet"
 
 
-def lacks(wanted: HardwareRequirements | None, has: Capabilities) -> list[Problem]:
-    """What the server lacks; empty if it fits."""
-    return [] if wanted is None else list(_missing(wanted, has))
-
-
-def _missing(wanted: HardwareRequirements, has: Capabilities) -> Iterator[Problem]:
-    yield from _text("architecture", wanted.architecture, has.architecture)
-    yield from _text("vendor", wanted.vendor, has.vendor)
-    yield from _text("model", wanted.model, has.model)
-    yield from _number("cpuCores", Decimal(wanted.cpu_cores), has.cpu_cores, str(wanted.cpu_cores))
-    yield from _number("memory", amount(wanted.memory), has.memory, canonical(wanted.memory))
-    yield from _number("nicSpeed", amount(wanted.nic_speed), has.nic_speed, canonical(wanted.nic_speed))
-    if wanted.disks is not None:
-        yield from _disks(wanted.disks.count, wanted.disks.size, has)
+def lacks(required: HardwareRequirements, has: Capabilities) -> Iterator[Problem]:
+    """Return the requirements that the server does not meet."""
+    yield from _text("architecture", required.architecture, has.architecture)
+    yield from _text("vendor", required.vendor, has.vendor)
+    yield from _text("model", required.model, has.model)
+    yield from _number("cpuCores", Decimal(required.cpu_cores), has.cpu_cores, str(required.cpu_cores))
+    yield from _number("memory", amount(required.memory), has.memory, canonical(required.memory))
+    yield from _number("nicSpeed", amount(required.nic_speed), has.nic_speed, canonical(required.nic_speed))
+    if required.disks is not None:
+        yield from _disks(required.disks.count, required.disks.size, has)
 
 
 def _text(field: str, pattern: str, value: str | None) -> Iterator[Problem]:
@@ -281,21 +278,16 @@ def _text(field: str, pattern: str, value: str | None) -> Iterator[Problem]:
         return
     if value is None:
         yield Problem(f"{field} {_UNKNOWN}")
-    elif not fnmatchcase(value.lower(), _literal(pattern.lower())):
+    elif not fnmatchcase(value.lower(), re.sub(r"([?[])", r"[\1]", pattern.lower())):  # only `*` is a wildcard
         yield Problem(f"{field} is {value!r}, not {pattern!r}")
 
 
-def _literal(pattern: str) -> str:
-    """Only `*` means something."""
-    return "".join(f"[{char}]" if char in "?[" else char for char in pattern)
-
-
-def _number(field: str, wanted: Decimal, value: int | None, shown: str) -> Iterator[Problem]:
-    if wanted <= 0:
+def _number(field: str, required: Decimal, value: int | None, shown: str) -> Iterator[Problem]:
+    if required <= 0:
         return
     if value is None:
         yield Problem(f"{field} {_UNKNOWN}")
-    elif value < wanted:
+    elif value < required:
         yield Problem(f"{field} is {value}, less than {shown}", f"{field} is less than {shown}")
 
 

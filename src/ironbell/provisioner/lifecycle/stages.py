@@ -29,7 +29,7 @@ def next_step(owner: Owner, wish: HostWish, state: HostState, now: datetime) -> 
     if state.hardware is not None:
         report_health(draft, state.hardware)
     if state.surplus:
-        # they were claimed for it, and nothing else was ever done to them
+        # They were claimed for this owner, and are otherwise unchanged.
         return draft.writes(*(release(hardware) for hardware in state.surplus))
     if wish.releases:
         draft.set_condition(RELEASED, False, "Releasing")
@@ -37,8 +37,7 @@ def next_step(owner: Owner, wish: HostWish, state: HostState, now: datetime) -> 
     if wish.waits_for is not None:
         draft.phase = owner.status.phase or State.WAITING
         return draft.waits(wish.waits_for.reason, wish.waits_for.message)
-    queued = queue_up(draft)
-    if queued is not None:
+    if (queued := queue_up(draft)) is not None:
         return draft.writes(queued)
     return _with_server(draft) if state.hardware is not None else _without_server(draft)
 
@@ -68,8 +67,7 @@ def _with_server(draft: Draft) -> Step:
     report_claim(draft, hardware)
     if draft.wish.record is not None:
         return draft.proceeds(draft.wish.record)
-    record = restored(hardware)
-    if record is not None:
+    if (record := restored(hardware)) is not None:
         return _restored(draft, record)
     if HELD in hardware.metadata.annotations:
         message = f"Hardware {hardware.metadata.name} is held: {hardware.metadata.annotations[HELD]}"
@@ -79,8 +77,7 @@ def _with_server(draft: Draft) -> Step:
         return draft.proceeds()
     if not is_ready:
         return install(draft, hardware)
-    failure = booting.failure_of(draft, hardware)
-    if failure is not None:
+    if (failure := booting.failure_of(draft, hardware)) is not None:
         return booting.failed(draft, hardware, failure)
     draft.set_condition(READY, True, "Ready")
     draft.phase = State.RUNNING

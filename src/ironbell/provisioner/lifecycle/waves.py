@@ -27,12 +27,12 @@ from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.provisioner.disks import has_started
 from ironbell.provisioner.lifecycle.created import TERMINAL, has_finished, wipe_name
 from ironbell.provisioner.lifecycle.names import INSTALL_ATTEMPT, INSTALL_BEGUN, RACK, WIPE_ATTEMPT, State
 from ironbell.provisioner.lifecycle.owner import OwnerKind
 from ironbell.provisioner.lifecycle.queue import queue_order
 from ironbell.provisioner.node_images import IMAGE_REASONS
-from ironbell.provisioner.wiping import has_started
 
 COUNTS_S: Final = 3600.0
 """Time for which work is counted: the timeout of the default template for writing the image."""

@@ -8,6 +8,7 @@ an annotation allows; then the server is held. It is also held if a complete wip
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -26,7 +27,15 @@ from ironbell.contract.servers.wipe_due import WIPE_DUE, WipeDue, wipe_due
 from ironbell.kube.decision import Action, Fields, create, delete, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.deferral import due_after
-from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
+from ironbell.provisioner.disks import (
+    DiskCertificate,
+    disk_certificates,
+    is_wiped,
+    kept_disks,
+    unknown_kept_disks,
+    unproven,
+    wipe_timeout_s,
+)
 from ironbell.provisioner.lifecycle.created import (
     TERMINAL,
     Boot,
@@ -59,7 +68,6 @@ from ironbell.provisioner.lifecycle.names import (
 from ironbell.provisioner.lifecycle.owner import Owner
 from ironbell.provisioner.lifecycle.waves import RECHECK_S
 from ironbell.provisioner.user_data import is_provisioned
-from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
 """Minimum timeout in the Workflow; the controller's own timeout decides."""
@@ -127,8 +135,8 @@ def wipe(draft: Draft, hardware: Hardware) -> Step:
     if workflow is None and not _may_be_installed(owner, hardware):
         return _certify(draft, hardware, method, False, "nothing was installed", was_written=False)
     if UNTOUCHED in owner.annotations and workflow is None:
-        why = "nothing was written: no action of its installation was ever started"
-        return _certify(draft, hardware, method, False, why, was_written=False)
+        message = "nothing was written: no action of its installation was ever started"
+        return _certify(draft, hardware, method, False, message, was_written=False)
     if workflow is None:
         return _begin_wipe(draft, hardware, policy)
     if not owner.owns(workflow):
@@ -174,17 +182,25 @@ def _may_be_installed(owner: Owner, hardware: Hardware) -> bool:
 
 def _succeeded(draft: Draft, hardware: Hardware, method: str, workflow: Workflow) -> Step:
     """Certify a completed Workflow by the agent's report of each disk."""
-    disks = disk_certificates(workflow)
-    devices = [disk.device for disk in hardware.spec.disks if disk.device]
-    if is_wiped(devices, disks):
-        return _certify(draft, hardware, method, True, _messages_of(workflow), disks)
-    if method != WipePolicy.COMPLETE:
-        return _certify(draft, hardware, method, False, _messages_of(workflow), disks)
-    if disks and all(disk.kept for disk in disks):
-        return _certify(draft, hardware, method, False, _messages_of(workflow), disks)
-    doubtful = ", ".join(unproven(devices, disks)) or "any disk"
-    message = f"the agent did not report that {doubtful} was completely wiped: {_messages_of(workflow)}"
-    return _certify(draft, hardware, method, False, message, disks, hold=True)
+    disks, messages = disk_certificates(workflow), messages_of(workflow)
+    wiped = is_wiped(devices_of(hardware), disks)
+    problem = unproven_problem(hardware, disks)
+    if problem and method == WipePolicy.COMPLETE:
+        return _certify(draft, hardware, method, False, f"{problem}: {messages}", disks, hold=True)
+    return _certify(draft, hardware, method, wiped, messages, disks)
+
+
+def devices_of(hardware: Hardware) -> list[str]:
+    """The devices of the disks that the Hardware names."""
+    return [disk.device for disk in hardware.spec.disks if disk.device]
+
+
+def unproven_problem(hardware: Hardware, disks: Sequence[DiskCertificate]) -> str:
+    """The reason why a complete wipe is not proven; empty if it is, or if all disks were kept."""
+    devices = devices_of(hardware)
+    if is_wiped(devices, disks) or (disks and all(disk.kept for disk in disks)):
+        return ""
+    return f"the agent did not report that {', '.join(unproven(devices, disks)) or 'any disk'} was completely wiped"
 
 
 def _wipe_failed(draft: Draft, hardware: Hardware, method: str, workflow: Workflow) -> Step:
@@ -225,10 +241,8 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
             where = f"Template {hardware.metadata.namespace}/{own} in annotation {WIPE_TEMPLATE}"
             lacks = "does not exist" if override is None else "has no spec.data"
             return draft.waits("TemplateNotFound", f"{where} {lacks}. Create it, or remove the annotation.")
-        disks = [disk.device for disk in hardware.spec.disks if disk.device]
-        built_in = wipe_template(
-            owner.name, disks, policy, limit_s=_limit_s(hardware, policy), kept=kept_disks(owner.obj, hardware)
-        )
+        limit_s, kept = _limit_s(hardware, policy), kept_disks(owner.obj, hardware)
+        built_in = wipe_template(owner.name, devices_of(hardware), policy, limit_s=limit_s, kept=kept)
         if own and override is not None:
             metadata, text = marked_as(metadata, override), override.spec.data
         else:
@@ -307,32 +321,20 @@ def _certify(
     was_written: bool = True,
 ) -> Step:
     """Record the outcome, and the complete wipe that is due; from then on, nothing is wiped again for this owner."""
-    certificate = Certificate(
-        machine=draft.owner.path,
-        uid=draft.owner.uid,
-        method=method,
-        at=rfc3339(draft.now),
-        wiped=wiped,
-        disks=[disk.device for disk in disks if disk.complete],
-        failed=hold,
-        message=message,
-        results=list(disks),
-    )
-    annotations: dict[str, Any] = {
-        WIPED: msgspec.json.encode(certificate).decode(),
-        **phase_annotation(hardware, ServerPhase.IN_USE),
-    }
+    owner = draft.owner
+    certificate = encoded_certificate(owner.path, owner.uid, method, draft.now, wiped, message, disks, failed=hold)
+    annotations: dict[str, Any] = {WIPED: certificate, **phase_annotation(hardware, ServerPhase.IN_USE)}
     due = _due(draft, hardware, wiped=wiped, was_written=was_written)
     if due is not None or WIPE_DUE in hardware.metadata.annotations:
         annotations[WIPE_DUE] = due.encoded if due is not None else None
     if due is not None:
         message = f"{message}; a complete wipe is due before others than {due} can claim the server"
     if hold:
-        annotations[HELD] = f"not wiped after {certificate.machine}: {message}"
+        annotations[HELD] = f"not wiped after {owner.path}: {message}"
     write = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
     reason = "Wiped" if wiped else "NotWiped"
     report = f"{hardware.metadata.name}: {message}"
-    event = draft.owner.event(reason, report, warning=hold)
+    event = owner.event(reason, report, warning=hold)
     draft.set_condition(RELEASED, False, reason, report)
     return draft.waits(reason, report, write, event)
 
@@ -365,6 +367,32 @@ def _boot_options(boot: Boot, hardware: Hardware) -> Fields:
         return {}
 
 
+def encoded_certificate(
+    machine: str,
+    uid: str,
+    method: str,
+    now: datetime,
+    wiped: bool,
+    message: str,
+    disks: Sequence[DiskCertificate],
+    *,
+    failed: bool = False,
+) -> str:
+    """Return the value of the annotation with the outcome of a wipe."""
+    certificate = Certificate(
+        machine=machine,
+        uid=uid,
+        method=method,
+        at=rfc3339(now),
+        wiped=wiped,
+        failed=failed,
+        disks=[disk.device for disk in disks if disk.complete],
+        message=message,
+        results=list(disks),
+    )
+    return msgspec.json.encode(certificate).decode()
+
+
 def certificate_of(uid: str, hardware: Hardware) -> Certificate | None:
     """Return the outcome that is recorded for the owner with this uid, or None."""
     text = hardware.metadata.annotations.get(WIPED, "")
@@ -375,6 +403,7 @@ def certificate_of(uid: str, hardware: Hardware) -> Certificate | None:
     return certificate if certificate is not None and certificate.uid == uid else None
 
 
-def _messages_of(workflow: Workflow) -> str:
+def messages_of(workflow: Workflow) -> str:
+    """The messages of a completed wipe's actions."""
     messages = [action.message for task in workflow.status.tasks for action in task.actions if action.message]
     return "; ".join(messages) or "wiped"

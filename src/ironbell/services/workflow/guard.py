@@ -11,7 +11,7 @@ from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.contract.servers.directory import KEEP_DISKS, Ambiguous, Attribute, HardwareDirectory, Match
 from ironbell.contract.servers.restored import hold_reason
-from ironbell.provisioner.keeping import kept_disks
+from ironbell.provisioner.disks import kept_disks
 from ironbell.provisioner.permission import hold_objection, workflow_objection
 
 _IDENTITY = {Attribute.MAC, Attribute.AGENT_ID, Attribute.MACHINE_UUID, Attribute.DISK_SERIAL}

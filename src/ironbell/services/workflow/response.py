@@ -16,7 +16,7 @@ from ironbell.codec.actionimage import image_name
 from ironbell.codec.proto import workflow_pb2
 from ironbell.contract.servers import boot_token
 from ironbell.contract.servers.directory import DISK_SERIAL, KEEP_VARIABLE, MACHINE_UUID
-from ironbell.provisioner.keeping import kept_disks
+from ironbell.provisioner.disks import kept_disks
 
 _UUID_VARIABLE = "IRONBELL_MACHINE_UUID"
 _MAC_VARIABLE = "IRONBELL_MACHINE_MAC"

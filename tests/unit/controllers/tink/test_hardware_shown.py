@@ -10,7 +10,7 @@ from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.controllers.tink.hardware import HardwareReconciler
 from ironbell.kube.testing import World, crash_check
-from ironbell.provisioner.server_phase import server_phase, server_power
+from ironbell.provisioner.health import server_phase, server_power
 
 OWNER = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
 HOLD = {"ironbell.dev/hold": "fan"}

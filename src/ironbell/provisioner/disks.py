@@ -1,4 +1,5 @@
-"""The outcome of a wipe for each disk of a server, by its agent's reports, and the timeout of a wipe. Pure."""
+"""The disks of a server: those that annotation `ironbell.dev/keep-disks` protects, the one to install on, and the
+outcome of a wipe for each. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +8,15 @@ from typing import Final
 
 import msgspec
 
+from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.codec.actionimage import image_name
+from ironbell.codec.diskidentity import DiskIdentity, names, unmatched
 from ironbell.codec.diskwipe import DiskReport, parse, time_limit_s
 from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.directory import KEEP_DISKS
+from ironbell.contract.servers.wipe_due import WipeDue
 
 _WIPES: Final = frozenset({"wipe", "wipedisk"})
 """Names of the built-in action."""
@@ -32,6 +37,44 @@ class DiskCertificate(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     kept: bool = False
 
 
+def kept_disks(*objects: Resource | None) -> list[str]:
+    """Serial numbers and WWNs of the disks to keep: those that any of the objects names."""
+    texts = [obj.metadata.annotations.get(KEEP_DISKS, "") for obj in objects if obj is not None]
+    return names(",".join(texts))
+
+
+def kept_disks_after_release(hardware: Hardware, due: WipeDue) -> list[str]:
+    """The disks to keep in the complete wipe that is due: those that the Machine kept, and that the Hardware names."""
+    return [*due.keep, *(disk for disk in kept_disks(hardware) if disk not in due.keep)]
+
+
+def unknown_kept_disks(hardware: Hardware, kept: list[str]) -> str:
+    """The message about names that no disk has; empty if there are none, or if no inventory of disks is known."""
+    disks = _identities(hardware)
+    missing = unmatched(kept, list(disks.values())) if any(disk.serial or disk.wwn for disk in disks.values()) else []
+    if not missing:
+        return ""
+    known = ", ".join(f"/dev/{name} has {disk.serial or disk.wwn or 'none'}" for name, disk in disks.items())
+    return (
+        f"annotation {KEEP_DISKS} names {', '.join(missing)}, which no disk of Hardware {hardware.metadata.name} has "
+        f"as serial number or WWN ({known}); nothing is written to its disks until the annotation is corrected"
+    )
+
+
+def install_disk(hardware: Hardware, kept: list[str]) -> str:
+    """The first device of the Hardware that is not kept; empty if there is none."""
+    disks = _identities(hardware)
+    for disk in hardware.spec.disks:
+        identity = disks.get(disk.device.removeprefix("/dev/"), DiskIdentity())
+        if disk.device and not identity.is_any_of(kept):
+            return disk.device
+    return ""
+
+
+def _identities(hardware: Hardware) -> dict[str, DiskIdentity]:
+    return {disk.name: DiskIdentity(disk.serial, disk.wwn) for disk in capabilities(hardware).disks or ()}
+
+
 def has_started(workflow: Workflow) -> bool:
     """Return whether an action of the Workflow was ever handed out: only then something may have been written.
 
@@ -46,38 +89,25 @@ def has_started(workflow: Workflow) -> bool:
 
 def disk_certificates(workflow: Workflow) -> list[DiskCertificate]:
     """The agent's reports of each disk, from the messages of the built-in action; the last report of a disk is used."""
-    found: dict[str, DiskReport] = {}
+    reports: dict[str, DiskReport] = {}
     for task in workflow.status.tasks:
         for action in task.actions:
-            if _is_wipe(action.image):
-                found |= {report.device: report for report in parse(action.message)}
-    return [_certificate(report) for report in found.values()]
-
-
-def _is_wipe(image: str) -> bool:
-    """Return whether an action is the built-in one, whose messages are reports; other images may print anything."""
-    return image_name(image) in _WIPES
+            if image_name(action.image) in _WIPES:  # other images may print anything
+                reports |= {report.device: report for report in parse(action.message)}
+    return [_certificate(report) for report in reports.values()]
 
 
 def _certificate(report: DiskReport) -> DiskCertificate:
     if report.kept:
         return DiskCertificate(report.device, report.size, report.serial, kept=True)
-    return DiskCertificate(
-        report.device,
-        report.size,
-        report.serial,
-        report.method,
-        report.covered,
-        report.total,
-        report.complete,
-    )
+    measured = report.method, report.covered, report.total, report.complete
+    return DiskCertificate(report.device, report.size, report.serial, *measured)
 
 
 def unproven(devices: Sequence[str], disks: Sequence[DiskCertificate]) -> list[str]:
-    """The devices of which data may still be readable: not reported, or not completely wiped. Kept disks are excluded.
+    """The devices whose data may still be readable: not reported, or not completely wiped. Kept disks are excluded.
 
-    `devices` are those that the Hardware names. A disk that was reported under another name is not recognized: that its
-    data may remain is the safe answer.
+    `devices` are those of the Hardware. A disk that was reported under another name is not recognized, which is safe.
     """
     known = {disk.device for disk in disks}
     unreported = [device for device in devices if device not in known]
