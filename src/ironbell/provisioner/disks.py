@@ -4,6 +4,7 @@ outcome of a wipe for each. Pure."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -11,10 +12,12 @@ import msgspec
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.base.clock import rfc3339
 from ironbell.codec.actionimage import image_name
 from ironbell.codec.diskidentity import DiskIdentity, names, unmatched
 from ironbell.codec.diskwipe import DiskReport, parse, time_limit_s
 from ironbell.contract.clusters.capabilities import capabilities
+from ironbell.contract.servers.claim import WIPED
 from ironbell.contract.servers.directory import KEEP_DISKS
 from ironbell.contract.servers.wipe_due import WipeDue
 
@@ -35,6 +38,24 @@ class DiskCertificate(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     complete: bool | None = None
     """Whether nothing on it can be read any longer; None for a disk that was kept."""
     kept: bool = False
+
+
+class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outcome of the last wipe of a server."""
+
+    machine: str
+    uid: str
+    method: str
+    at: str
+    wiped: bool
+    """Whether all disks were completely wiped, except those to keep."""
+    failed: bool = False
+    """Whether the wipe failed; `wiped` is also False if no wipe was required."""
+    disks: list[str] = []
+    """Completely wiped disks."""
+    message: str = ""
+    results: list[DiskCertificate] = []
+    """The agent's report of each disk."""
 
 
 def kept_disks(*objects: Resource | None) -> list[str]:
@@ -59,6 +80,11 @@ def unknown_kept_disks(hardware: Hardware, kept: list[str]) -> str:
         f"annotation {KEEP_DISKS} names {', '.join(missing)}, which no disk of Hardware {hardware.metadata.name} has "
         f"as serial number or WWN ({known}); nothing is written to its disks until the annotation is corrected"
     )
+
+
+def devices_of(hardware: Hardware) -> list[str]:
+    """The devices of the disks that the Hardware names."""
+    return [disk.device for disk in hardware.spec.disks if disk.device]
 
 
 def install_disk(hardware: Hardware, kept: list[str]) -> str:
@@ -119,10 +145,60 @@ def is_wiped(devices: Sequence[str], disks: Sequence[DiskCertificate]) -> bool:
     return any(disk.complete for disk in disks) and not unproven(devices, disks)
 
 
+def unproven_problem(hardware: Hardware, disks: Sequence[DiskCertificate]) -> str:
+    """The reason why a complete wipe is not proven; empty if it is, or if all disks were kept."""
+    devices = devices_of(hardware)
+    if is_wiped(devices, disks) or (disks and all(disk.kept for disk in disks)):
+        return ""
+    return f"the agent did not report that {', '.join(unproven(devices, disks)) or 'any disk'} was completely wiped"
+
+
+def encoded_certificate(
+    machine: str,
+    uid: str,
+    method: str,
+    now: datetime,
+    wiped: bool,
+    message: str,
+    disks: Sequence[DiskCertificate],
+    *,
+    failed: bool = False,
+) -> str:
+    """Return the value of the annotation with the outcome of a wipe."""
+    certificate = Certificate(
+        machine=machine,
+        uid=uid,
+        method=method,
+        at=rfc3339(now),
+        wiped=wiped,
+        failed=failed,
+        disks=[disk.device for disk in disks if disk.complete],
+        message=message,
+        results=list(disks),
+    )
+    return msgspec.json.encode(certificate).decode()
+
+
+def certificate_of(uid: str, hardware: Hardware) -> Certificate | None:
+    """Return the outcome that is recorded for the owner with this uid, or None."""
+    text = hardware.metadata.annotations.get(WIPED, "")
+    try:
+        certificate = msgspec.json.decode(text, type=Certificate) if text else None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return certificate if certificate is not None and certificate.uid == uid else None
+
+
+def messages_of(workflow: Workflow) -> str:
+    """The messages of a completed wipe's actions."""
+    messages = [action.message for task in workflow.status.tasks for action in task.actions if action.message]
+    return "; ".join(messages) or "wiped"
+
+
 def wipe_timeout_s(hardware: Hardware) -> int:
     """The timeout of a complete wipe, by the sizes of the disks in the server's inventory."""
     inventory = {f"/dev/{disk.name}": disk.size for disk in capabilities(hardware).disks or ()}
-    devices = [disk.device for disk in hardware.spec.disks if disk.device]
+    devices = devices_of(hardware)
     if all(device in inventory for device in devices):
         return time_limit_s(sum(inventory[device] for device in devices))
     # Names such as /dev/disk/by-id/...: any of the server's disks may be meant.

@@ -38,11 +38,15 @@ from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
 from ironbell.provisioner.disks import (
     DiskCertificate,
+    devices_of,
     disk_certificates,
+    encoded_certificate,
     has_started,
     is_wiped,
     kept_disks_after_release,
+    messages_of,
     unknown_kept_disks,
+    unproven_problem,
     wipe_timeout_s,
 )
 from ironbell.provisioner.lifecycle.created import (
@@ -78,15 +82,7 @@ from ironbell.provisioner.lifecycle.waves import (
     work_finished,
     work_in_rack,
 )
-from ironbell.provisioner.lifecycle.wiping import (
-    WIPE_AGENT_S,
-    agent_patience,
-    devices_of,
-    encoded_certificate,
-    messages_of,
-    unproven_problem,
-    wipe_template,
-)
+from ironbell.provisioner.lifecycle.wiping import WIPE_AGENT_S, agent_patience, wipe_template
 
 POWER_OFF_ATTEMPTS: Final = 3
 

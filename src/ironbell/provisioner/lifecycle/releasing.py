@@ -21,7 +21,7 @@ from ironbell.contract.servers.restored import hold_reason
 from ironbell.contract.servers.wipe_due import wipe_due
 from ironbell.kube.decision import Action, create, delete
 from ironbell.kube.finalizers import is_deleting
-from ironbell.provisioner.disks import has_started
+from ironbell.provisioner.disks import certificate_of, has_started
 from ironbell.provisioner.lifecycle.created import bmc_job, deletions, has_finished, is_job, job_failure, power_off_name
 from ironbell.provisioner.lifecycle.host import Draft, Step
 from ironbell.provisioner.lifecycle.names import (
@@ -33,7 +33,7 @@ from ironbell.provisioner.lifecycle.names import (
     State,
 )
 from ironbell.provisioner.lifecycle.owner import owner_finalizers
-from ironbell.provisioner.lifecycle.wiping import certificate_of, wipe
+from ironbell.provisioner.lifecycle.wiping import wipe
 from ironbell.provisioner.user_data import withdrawal
 
 POWER_OFF_ATTEMPTS: Final = 3

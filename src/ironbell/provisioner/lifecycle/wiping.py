@@ -8,10 +8,7 @@ an annotation allows; then the server is held. It is also held if a complete wip
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Final
-
-import msgspec
 
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
@@ -29,11 +26,14 @@ from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.deferral import due_after
 from ironbell.provisioner.disks import (
     DiskCertificate,
+    devices_of,
     disk_certificates,
+    encoded_certificate,
     is_wiped,
     kept_disks,
+    messages_of,
     unknown_kept_disks,
-    unproven,
+    unproven_problem,
     wipe_timeout_s,
 )
 from ironbell.provisioner.lifecycle.created import (
@@ -73,24 +73,6 @@ WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
 """Minimum timeout in the Workflow; the controller's own timeout decides."""
 WIPE_AGENT_S: Final = 1800
 """Time from power-on within which the agent must request the first action of the wipe."""
-
-
-class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of the last wipe of a server."""
-
-    machine: str
-    uid: str
-    method: str
-    at: str
-    wiped: bool
-    """Whether all disks were completely wiped, except those to keep."""
-    failed: bool = False
-    """Whether the wipe failed; `wiped` is also False if no wipe was required."""
-    disks: list[str] = []
-    """Completely wiped disks."""
-    message: str = ""
-    results: list[DiskCertificate] = []
-    """The agent's report of each disk."""
 
 
 def own_wipe(obj: Resource, hardware: Hardware | None) -> str:
@@ -188,19 +170,6 @@ def _succeeded(draft: Draft, hardware: Hardware, method: str, workflow: Workflow
     if problem and method == WipePolicy.COMPLETE:
         return _certify(draft, hardware, method, False, f"{problem}: {messages}", disks, hold=True)
     return _certify(draft, hardware, method, wiped, messages, disks)
-
-
-def devices_of(hardware: Hardware) -> list[str]:
-    """The devices of the disks that the Hardware names."""
-    return [disk.device for disk in hardware.spec.disks if disk.device]
-
-
-def unproven_problem(hardware: Hardware, disks: Sequence[DiskCertificate]) -> str:
-    """The reason why a complete wipe is not proven; empty if it is, or if all disks were kept."""
-    devices = devices_of(hardware)
-    if is_wiped(devices, disks) or (disks and all(disk.kept for disk in disks)):
-        return ""
-    return f"the agent did not report that {', '.join(unproven(devices, disks)) or 'any disk'} was completely wiped"
 
 
 def _wipe_failed(draft: Draft, hardware: Hardware, method: str, workflow: Workflow) -> Step:
@@ -365,45 +334,3 @@ def _boot_options(boot: Boot, hardware: Hardware) -> Fields:
         return boot_options(boot, hardware)
     except UnusableError:
         return {}
-
-
-def encoded_certificate(
-    machine: str,
-    uid: str,
-    method: str,
-    now: datetime,
-    wiped: bool,
-    message: str,
-    disks: Sequence[DiskCertificate],
-    *,
-    failed: bool = False,
-) -> str:
-    """Return the value of the annotation with the outcome of a wipe."""
-    certificate = Certificate(
-        machine=machine,
-        uid=uid,
-        method=method,
-        at=rfc3339(now),
-        wiped=wiped,
-        failed=failed,
-        disks=[disk.device for disk in disks if disk.complete],
-        message=message,
-        results=list(disks),
-    )
-    return msgspec.json.encode(certificate).decode()
-
-
-def certificate_of(uid: str, hardware: Hardware) -> Certificate | None:
-    """Return the outcome that is recorded for the owner with this uid, or None."""
-    text = hardware.metadata.annotations.get(WIPED, "")
-    try:
-        certificate = msgspec.json.decode(text, type=Certificate) if text else None
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    return certificate if certificate is not None and certificate.uid == uid else None
-
-
-def messages_of(workflow: Workflow) -> str:
-    """The messages of a completed wipe's actions."""
-    messages = [action.message for task in workflow.status.tasks for action in task.actions if action.message]
-    return "; ".join(messages) or "wiped"
