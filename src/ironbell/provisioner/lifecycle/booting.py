@@ -64,7 +64,7 @@ def boots(draft: Draft, workflow: Workflow, hardware: Hardware) -> Step:
         return installed(draft, hardware, f"Not waiting for the installed system: {REPORT_TIMEOUT} is 0.")
     waited_s = (draft.now - end_time).total_seconds() if end_time is not None else float(patience_s)
     if waited_s >= patience_s:
-        return _is_silent(draft, hardware, proof, patience_s, reported=reported)
+        return _without_proof(draft, hardware, proof, patience_s, reported=reported)
     draft.phase = State.BOOTING
     waits_for = "its Node" if doubtful else "the operating system's first report or its Node"
     message = f"Installed. Waiting for {waits_for} (times out after {patience_s} s)."
@@ -107,11 +107,11 @@ def installed(draft: Draft, hardware: Hardware, proof: str) -> Step:
     # After a crash before this write, the next reconciliation decides the same.
     annotations = {ANNOTATION_PROVISIONED: "true", INSTALL_FAILED: None}
     mark = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
-    return is_up(draft, mark, draft.owner.event("Installed", proof))
+    return becomes_ready(draft, mark, draft.owner.event("Installed", proof))
 
 
-def is_up(draft: Draft, *actions: Action) -> Step:
-    """Become ready."""
+def becomes_ready(draft: Draft, *actions: Action) -> Step:
+    """Return the step with which the owner becomes ready."""
     draft.phase = State.RUNNING
     draft.is_provisioned = True
     draft.set_condition(INSTALLED, True, "Installed")
@@ -121,7 +121,7 @@ def is_up(draft: Draft, *actions: Action) -> Step:
     return draft.proceeds(*actions)
 
 
-def _is_silent(draft: Draft, hardware: Hardware, proof: InstalledNode, patience_s: int, *, reported: bool) -> Step:
+def _without_proof(draft: Draft, hardware: Hardware, proof: InstalledNode, patience_s: int, *, reported: bool) -> Step:
     """Report that the system has given no proof in time."""
     server = f"Server {hardware.metadata.name} was installed"
     silent = f"{server}, but its operating system did not report within {patience_s} s"

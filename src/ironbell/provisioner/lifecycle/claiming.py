@@ -55,7 +55,7 @@ def claim(draft: Draft) -> Step:
         ranked = verdicts(wished, (*state.servers, *state.reserved), state.silent_bmcs)
         message = f"no hardware available: {shortage(ranked, state.place, state.claimed)}"
         draft.set_condition(HARDWARE_READY, False, NO_HARDWARE, message)
-        ahead = state.place - sum(1 for yielded in ranked if yielded.fits)
+        ahead = state.place - sum(1 for candidate in ranked if candidate.fits)
         end, in_s = _end_reservation(draft, max(0, ahead))
         return draft.waits(WAITING_FOR_HARDWARE, message, *end, after_s=min(RECHECK_S, in_s or RECHECK_S))
     message = _claimed(verdict(wished, hardware, state.silent_bmcs))
@@ -93,7 +93,7 @@ def _choose(draft: Draft) -> Hardware | None:
         return own[state.own_place].hardware
     # Owners of its Cluster that wait before it claim the reserved servers; the others compete for the available ones.
     place = state.place - min(state.own_place, len(own))
-    known = {yielded.hardware.key for yielded in own}
+    known = {candidate.hardware.key for candidate in own}
     doubtful = [
         hardware
         for hardware in state.reserved

@@ -46,17 +46,20 @@ class UnusableError(Exception):
         self.reason = reason
 
 
-def marked_as_own(options: Fields, hardware: Hardware, boot: Mapping[str, Any]) -> Fields:
+def marked_as_own(metadata: Fields, hardware: Hardware, boot: Mapping[str, Any]) -> Fields:
     """The metadata of a built-in Template: only Ironbell's agent can run it, so its boot is identified by a token if it
     can have one."""
-    can = gets_token(hardware, toggles=bool(boot.get("toggleAllowNetboot")), mode=str(boot.get("bootMode") or ""))
-    return {**options, "annotations": {**options.get("annotations", {}), IDENTITY: STRICT}} if can else options
+    has = gets_token(hardware, toggles=bool(boot.get("toggleAllowNetboot")), mode=str(boot.get("bootMode") or ""))
+    return _with_identity(metadata, STRICT if has else None)
 
 
-def marked_as(options: Fields, template: Template) -> Fields:
+def marked_as(metadata: Fields, template: Template) -> Fields:
     """The metadata of a copy of a user's Template."""
-    mode = template.metadata.annotations.get(IDENTITY)
-    return {**options, "annotations": {**options.get("annotations", {}), IDENTITY: mode}} if mode else options
+    return _with_identity(metadata, template.metadata.annotations.get(IDENTITY))
+
+
+def _with_identity(metadata: Fields, mode: str | None) -> Fields:
+    return {**metadata, "annotations": {**metadata.get("annotations", {}), IDENTITY: mode}} if mode else metadata
 
 
 def deletions(created: Sequence[Any]) -> list[Action]:
@@ -96,9 +99,9 @@ def workflow_spec(hardware: Hardware, name: str, boot: Fields) -> Fields:
     }
 
 
-def is_job(job: Job, condition: JobConditionType) -> bool:
+def is_job(job: Job, kind: JobConditionType) -> bool:
     """Return whether a condition of a Job is True."""
-    return any(options.type == condition and options.status == "True" for options in job.status.conditions)
+    return any(condition.type == kind and condition.status == "True" for condition in job.status.conditions)
 
 
 def has_finished(job: Job) -> bool:
@@ -107,7 +110,8 @@ def has_finished(job: Job) -> bool:
 
 
 def job_failure(job: Job) -> str:
-    return next((options.message for options in job.status.conditions if options.type == JobConditionType.FAILED), "")
+    failed = (condition for condition in job.status.conditions if condition.type == JobConditionType.FAILED)
+    return next((condition.message for condition in failed), "")
 
 
 def boot_options(boot: Boot, hardware: Hardware) -> Fields:

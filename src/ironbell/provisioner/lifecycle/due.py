@@ -269,12 +269,12 @@ def _reserved(observed: DueObserved, due: WipeDue, at_once: int, now: datetime) 
     return wait("Wiping", message, requeue_after_s=left_s)
 
 
-def _begin(observed: DueObserved, due: WipeDue, turn: str) -> Decision:
+def _begin(observed: DueObserved, due: WipeDue, wave_reason: str) -> Decision:
     hardware, name = observed.hardware, due_name(observed.hardware)
     kept = kept_disks_after_release(hardware, due)
-    if wrong := unknown_kept_disks(hardware, kept):
-        event = emit(HARDWARE, hardware, reason="KeepDisksUnknown", message=wrong, warning=True)
-        return wait("KeepDisksUnknown", wrong, event)
+    if problem := unknown_kept_disks(hardware, kept):
+        event = emit(HARDWARE, hardware, reason="KeepDisksUnknown", message=problem, warning=True)
+        return wait("KeepDisksUnknown", problem, event)
     boot = due.boot_options or boot_options(NETBOOT, hardware)
     if observed.template is None:
         limit_s = wipe_timeout_s(hardware)
@@ -284,8 +284,8 @@ def _begin(observed: DueObserved, due: WipeDue, turn: str) -> Decision:
         return wait("Wiping", "Starting the complete wipe.", write)
     if not is_of(observed.template, hardware) or is_deleting(observed.template):
         return wait("ForeignTemplate", f"Template {name} does not belong to this wipe, or is being deleted.")
-    if turn:
-        return wait("WaitingForTurn", turn, requeue_after_s=RECHECK_S)
+    if wave_reason:
+        return wait("WaitingForTurn", wave_reason, requeue_after_s=RECHECK_S)
     metadata = _metadata(hardware, due, name)
     if rack := _rack(hardware, due):
         metadata["annotations"][RACK] = rack
@@ -315,10 +315,9 @@ def _succeeded(observed: DueObserved, due: WipeDue, workflow: Workflow, now: dat
     disks = disk_certificates(workflow)
     if problem := unproven_problem(hardware, disks):
         return _failed(observed, due, now, problem)
-    if hardware.spec.bmc_ref is not None and due.power_off_attempt <= POWER_OFF_ATTEMPTS:
-        step = _power_off(observed, due)
-        if step is not None:
-            return step
+    powers_off = hardware.spec.bmc_ref is not None and due.power_off_attempt <= POWER_OFF_ATTEMPTS
+    if powers_off and (step := _power_off(observed, due)) is not None:
+        return step
     return _finished(observed, due, now, is_wiped(devices_of(hardware), disks), messages_of(workflow), disks)
 
 

@@ -75,7 +75,7 @@ class ImagePendingError(Exception):
 def install(draft: Draft, hardware: Hardware) -> Step:
     """Return the next step for an owner that has this server and is not ready yet."""
     if is_provisioned(hardware):
-        return booting.is_up(draft)
+        return booting.becomes_ready(draft)
     fill = user_data(draft.wish.bootstrap, hardware)
     if fill is not None:
         draft.phase = State.INSTALLING
@@ -134,23 +134,20 @@ def user_data(secret: SecretMetadata | None, hardware: Hardware) -> Effect | Non
     )
 
 
-def _begun(workflow: Workflow) -> str:
-    message = next((condition.message for condition in workflow.status.conditions if condition.type == "Succeeded"), "")
-    return f"workflow is {workflow.status.state or 'new'}" + (f": {message}" if message else "")
-
-
 def progress_of(workflow: Workflow) -> str:
     """The progress of an installation: action n of m, with its name."""
     actions = [action for task in workflow.status.tasks for action in task.actions]
     current = workflow.status.current_state
     if not actions or current is None or not current.action_name:
-        return _begun(workflow)
-    share = _percent(workflow.metadata.annotations.get(PROGRESS, ""), current.action_id)
+        messages = (condition.message for condition in workflow.status.conditions if condition.type == "Succeeded")
+        message = next(messages, "")
+        return f"workflow is {workflow.status.state or 'new'}" + (f": {message}" if message else "")
+    percent = _percent(workflow.metadata.annotations.get(PROGRESS, ""), current.action_id)
     place = next((number for number, action in enumerate(actions, 1) if action.id == current.action_id), 1)
-    return f"action {place} of {len(actions)}: {current.action_name}{share}"
+    return f"action {place} of {len(actions)}: {current.action_name}{percent}"
 
 
-class _Share(msgspec.Struct, frozen=True):
+class _Progress(msgspec.Struct, frozen=True):
     action_id: str = msgspec.field(default="", name="actionID")
     percent: float | None = None
 
@@ -158,12 +155,12 @@ class _Share(msgspec.Struct, frozen=True):
 def _percent(text: str, action_id: str) -> str:
     """The progress of an action as its agent reports it, in tenths, so that not every percent is a write."""
     try:
-        share = msgspec.json.decode(text, type=_Share) if text else _Share()
+        progress = msgspec.json.decode(text, type=_Progress) if text else _Progress()
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
-    if share.percent is None or share.action_id != action_id:
+    if progress.percent is None or progress.action_id != action_id:
         return ""
-    return f", {int(share.percent) // 10 * 10} %"
+    return f", {int(progress.percent) // 10 * 10} %"
 
 
 def _begin(draft: Draft, hardware: Hardware) -> Step:
@@ -171,8 +168,8 @@ def _begin(draft: Draft, hardware: Hardware) -> Step:
     try:
         if wipe_policy(owner.obj, hardware) is None:
             raise UnusableError("InvalidWipePolicy", invalid_wipe_policy(owner.obj, hardware))
-        if wrong := unknown_kept_disks(hardware, kept_disks(owner.obj, hardware)):
-            raise UnusableError("KeepDisksUnknown", wrong)
+        if problem := unknown_kept_disks(hardware, kept_disks(owner.obj, hardware)):
+            raise UnusableError("KeepDisksUnknown", problem)
         boot = boot_options(draft.wish.boot, hardware)
         if draft.wish.template is None:
             raise UnusableError("TemplateNotFound", "No Template installs the server.")
@@ -183,11 +180,10 @@ def _begin(draft: Draft, hardware: Hardware) -> Step:
         draft.phase = State.FAILED
         return draft.waits(error.reason, str(error))
     tried = owner.number(INSTALL_ATTEMPT, 0)
-    turn = state.wave.waits(draft.wish.installs_per_rack, draft.now) if tried == 0 else ""
-    if turn:
+    if tried == 0 and (message := state.wave.waits(draft.wish.installs_per_rack, draft.now)):
         draft.phase = State.WAITING
-        draft.set_condition(INSTALLED, False, "WaitingForTurn", turn)
-        return draft.waits("WaitingForTurn", turn, after_s=RECHECK_S)
+        draft.set_condition(INSTALLED, False, "WaitingForTurn", message)
+        return draft.waits("WaitingForTurn", message, after_s=RECHECK_S)
     if state.template is not None and state.template.metadata.deletion_timestamp is not None:
         message = f"Template {owner.name} of an earlier attempt is being deleted."
         return draft.waits("WaitingForOldTemplate", message)

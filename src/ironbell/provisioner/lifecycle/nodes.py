@@ -177,13 +177,13 @@ def confirming_query(node: NodeWish | None) -> NodeNow | None:
     return NodeNow(node.cluster, node.name) if node is not None and node.name else None
 
 
-def still_runs(node: NodeView | None, machine: str, hardware: Hardware, nodes: Restored) -> bool:
+def still_runs(node: NodeView | None, machine: str, hardware: Hardware, record: Restored) -> bool:
     """Return whether this Node ran on this server at the time of the backup."""
-    if node is None or node.deleting or not nodes.backup:
+    if node is None or node.deleting or not record.backup:
         return False
     ready = node.condition("Ready")
     try:
-        is_older = parse_rfc3339(node.creation_timestamp) < parse_rfc3339(nodes.backup)
+        is_older = parse_rfc3339(node.creation_timestamp) < parse_rfc3339(record.backup)
     except ValueError:
         return False
     return (

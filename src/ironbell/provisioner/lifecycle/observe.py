@@ -24,6 +24,7 @@ from ironbell.contract.servers.boot_token import BOOT_FOR
 from ironbell.contract.servers.claim import HELD, claim_of
 from ironbell.contract.servers.identity import KNOWN_BY, SUPERSEDED
 from ironbell.contract.servers.restored import restored
+from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.provisioner.claims_from import ANNOTATED, cached_rules, rules_changed
@@ -176,8 +177,8 @@ class Lifecycle:
         )
 
     def server_of(self, cache: Cache, obj: Any) -> Hardware | None:
-        """Return the server that an owner has: the one that it names if that is still its, else one whose claim names
-        it, which was claimed when the process died before the owner could name it."""
+        """Return the server of an owner: the one that it names, if it still has the claim; else one whose claim names
+        the owner, if the process ended before the owner could name it."""
         claimant, named = self.owners.claimant(obj), self.owners.status_of(obj).server
         if named is not None:
             hardware = cache.get(HARDWARE, *named)
@@ -238,18 +239,18 @@ class Lifecycle:
 
 
 def free_servers(cache: Cache) -> Iterator[Hardware]:
-    """Return servers that nobody has claimed, those without concerns first, then by namespace and name."""
+    """Return unclaimed servers, those without concerns first, then by namespace and name."""
     for severity in Severity:
         yield from cache.indexed(FREE, severity.name)
 
 
 def is_any_free(cache: Cache) -> bool:
-    """Return whether there is a server that somebody may claim."""
+    """Return whether there is an unclaimed server that is not held."""
     return any(HELD not in hardware.metadata.annotations for hardware in free_servers(cache))
 
 
 def silent_bmcs(cache: Cache) -> Sequence[BmcMachine]:
-    """Return the BMCs that do not answer."""
+    """Return the BMCs that do not respond."""
     return cache.indexed(SILENT, "silent")
 
 
@@ -266,7 +267,8 @@ def _failed_servers(cache: Cache, replaced_by: str, hardware: Hardware | None) -
 
 def _is_short(owner: Owner) -> bool:
     """Return whether its last search failed. Only then are all servers evaluated, to explain the shortage."""
-    return any(server.type == HARDWARE_READY and server.reason == NO_HARDWARE for server in owner.status.conditions)
+    ready = find_condition(owner.status.conditions, HARDWARE_READY)
+    return ready is not None and ready.reason == NO_HARDWARE
 
 
 def _matters_to_owner(old: Hardware | None, new: Hardware | None) -> bool:

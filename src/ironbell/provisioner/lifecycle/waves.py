@@ -38,10 +38,10 @@ COUNTS_S: Final = 3600.0
 """Time for which work is counted: the timeout of the default template for writing the image."""
 RECHECK_S: Final = 300.0
 """Interval at which an owner checks whether it is next, even if no event woke it."""
-_PAST: Final = frozenset({State.BOOTING, State.RUNNING, State.FAILED})
-_STANDS: Final = frozenset({"HardwareHeld", "HardwareNotConfirmed", "HardwareUnusable", *IMAGE_REASONS})
+_BOOTED_PHASES: Final = frozenset({State.BOOTING, State.RUNNING, State.FAILED})
+_BLOCKED_REASONS: Final = frozenset({"HardwareHeld", "HardwareNotConfirmed", "HardwareUnusable", *IMAGE_REASONS})
 """Reasons of owners that will not start, and block no others."""
-_WIPES_NOT: Final = frozenset(
+_NO_WIPE_REASONS: Final = frozenset(
     {
         *("Wiped", "NotWiped", "InvalidWipePolicy", "KeepDisksUnknown"),
         *("TemplateNotFound", "ForeignTemplate", "ForeignWorkflow"),
@@ -116,7 +116,7 @@ class Wave:
     well."""
 
     def waits(self, at_once: int, now: datetime) -> str:
-        """Return why the server is not powered on yet; empty if it may be. `at_once` is the limit, 0 for none."""
+        """The reason why the server is not powered on yet; empty if it may be. `at_once` is the limit, 0 for none."""
         begun = sum(_counts(since, now) for since in self.begun)
         ahead = self.ahead + sum(_counts(since, now) for since in self.wipes_before)
         if not self.rack or not at_once or begun + ahead < at_once:
@@ -174,21 +174,23 @@ class Waves:
         """Return the owners that may start once a Workflow or a Job is no longer counted."""
         return self._next(cache, rack_of_work(work), ("", ""))
 
-    def _next(self, cache: Cache, rack: str, but: Key) -> list[Key]:
+    def _next(self, cache: Cache, rack: str, excluded: Key) -> list[Key]:
         owners = cache.indexed(self.in_rack, rack) if rack else ()
-        waiting = [obj for obj in owners if obj.key != but and not self._has_begun(cache, obj)]
+        waiting = [obj for obj in owners if obj.key != excluded and not self._has_begun(cache, obj)]
         return [min(waiting, key=_order).key] if waiting else []
 
     def _racks(self, obj: Any) -> list[str]:
         rack, status = obj.metadata.annotations.get(RACK), self.owners.status_of(obj)
         ready = find_condition(status.conditions, "Ready")
         reason = ready.reason if ready is not None else ""
-        if not rack or reason in _STANDS or is_true(status.conditions, PAUSED):
+        if not rack or reason in _BLOCKED_REASONS or is_true(status.conditions, PAUSED):
             return []
         if is_deleting(obj):
-            is_counted = status.server is not None and status.phase != State.POWERING_OFF and reason not in _WIPES_NOT
+            is_counted = (
+                status.server is not None and status.phase != State.POWERING_OFF and reason not in _NO_WIPE_REASONS
+            )
         else:
-            is_counted = not status.is_ready and status.phase not in _PAST
+            is_counted = not status.is_ready and status.phase not in _BOOTED_PHASES
         return [rack] if is_counted else []
 
     def _has_begun(self, cache: Cache, obj: Any) -> bool:

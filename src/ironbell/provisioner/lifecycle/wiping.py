@@ -202,8 +202,8 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
     if template is not None and (is_deleting(template) or _is_of_earlier_machine(template, owner, hardware)):
         message = f"Template {name} of an earlier attempt is being deleted."
         return draft.waits("WaitingForOldTemplate", message, *deletions([template]))
-    if wrong := unknown_kept_disks(hardware, kept_disks(owner.obj, hardware)):
-        return draft.waits("KeepDisksUnknown", wrong)
+    if problem := unknown_kept_disks(hardware, kept_disks(owner.obj, hardware)):
+        return draft.waits("KeepDisksUnknown", problem)
     metadata, own = owner.metadata(hardware, name), own_wipe(owner.obj, hardware)
     if template is None:
         if own and (override is None or not override.spec.data):
@@ -218,10 +218,9 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
             metadata, text = marked_as_own(metadata, hardware, boot_options(draft.wish.boot, hardware)), built_in
         write: Action = create(TEMPLATE, {"metadata": metadata, "spec": {"data": text}})
     else:
-        turn = draft.state.wave.waits(draft.wish.installs_per_rack, draft.now)
-        if turn:
+        if message := draft.state.wave.waits(draft.wish.installs_per_rack, draft.now):
             draft.phase = State.WAITING
-            return draft.waits("WaitingForTurn", turn, after_s=RECHECK_S)
+            return draft.waits("WaitingForTurn", message, after_s=RECHECK_S)
         spec = workflow_spec(hardware, name, boot_options(draft.wish.boot, hardware))
         write = create(WORKFLOW, {"metadata": _workflow_metadata(owner, hardware), "spec": spec})
     message = f"Starting the wipe ({f'template {own}' if own else policy})."
