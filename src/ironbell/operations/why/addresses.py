@@ -18,7 +18,7 @@ from ironbell.controllers.ipam.observed import ADDRESS_POOL
 from ironbell.operations.why.advice import Advice
 from ironbell.operations.why.candidates import SELECTED_FROM, candidates, waits_for_server
 from ironbell.operations.why.model import Finding, Object, Query, Ref
-from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, ref_of, since
+from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, owners, ref_of, since
 from ironbell.provisioner.health import Obstacle
 from ironbell.provisioner.lifecycle.selection import obstacles
 
@@ -53,7 +53,7 @@ def waited_for(obj: Object, world: World) -> list[Ref]:
         return _servers_without_address(obj, world)[:_FOLLOWED]
     open_claims = [claim for query in queries(obj) for claim in world.listed(query) if not _has_address(claim)]
     uid = obj["metadata"].get("uid")
-    return [ref_of(claim) for claim in open_claims if uid in {owner.get("uid") for owner in _owners(claim)}][:_FOLLOWED]
+    return [ref_of(claim) for claim in open_claims if uid in {owner.get("uid") for owner in owners(claim)}][:_FOLLOWED]
 
 
 def _servers_without_address(obj: Object, world: World) -> list[Ref]:
@@ -148,7 +148,3 @@ def _has_address(obj: Object) -> bool:
 def _has_static_address(obj: Object) -> bool:
     interfaces = obj.get("spec", {}).get("interfaces") or [{}]
     return bool((((interfaces[0] or {}).get("dhcp") or {}).get("ip") or {}).get("address"))
-
-
-def _owners(obj: Object) -> list[Object]:
-    return list(obj["metadata"].get("ownerReferences") or [])

@@ -31,7 +31,7 @@ from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why import addresses
 from ironbell.operations.why.model import Object, Query, Ref
 from ironbell.operations.why.pauses import is_paused
-from ironbell.operations.why.world import World, condition, group_of, is_deleting, labels, ref_of
+from ironbell.operations.why.world import World, condition, group_of, is_deleting, labels, owners, ref_of
 from ironbell.provisioner.lifecycle.created import power_off_name, wipe_name
 
 FOLLOWED_SETS: Final = 6
@@ -196,7 +196,7 @@ def _of_scaled(obj: Object, scope: str, world: World) -> list[Ref]:
     machines: Iterable[Object] = world.listed(query)
     sets = [member for below in of_sets for member in world.listed(below) if not is_settled(member)]
     if obj["kind"] == MACHINE_SET.kind:
-        machines = [machine for machine in machines if uid in {owner.get("uid") for owner in _owners(machine)}]
+        machines = [machine for machine in machines if uid in {owner.get("uid") for owner in owners(machine)}]
     return [*(ref_of(machine) for machine in (*_likely(machines), *sets)), *_templates(obj)]
 
 
@@ -309,10 +309,6 @@ def _of_job(obj: Object, scope: str, world: World) -> list[Ref]:
 
 def _target_namespace(obj: Object) -> str:
     return str(obj.get("status", {}).get("targetNamespace") or obj["metadata"]["namespace"])
-
-
-def _owners(obj: Object) -> list[Object]:
-    return list(obj["metadata"].get("ownerReferences") or [])
 
 
 def _references(namespace: str, *references: Object | None) -> list[Ref]:

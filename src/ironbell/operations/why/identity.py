@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.contract.servers.boot_token import Identity, is_marked
 from ironbell.contract.servers.identity import IDENTITY, KNOWN_BY, Way, metadata_needs_token, requires_token
 from ironbell.operations.why.model import Object
-from ironbell.operations.why.world import annotation, group_of
+from ironbell.operations.why.world import annotation, annotation_object, group_of
 from ironbell.services.workflow.names import REFUSED
 
 _WAYS: Final = {
@@ -56,17 +54,8 @@ def _of_workflow(obj: Object) -> tuple[str, ...]:
     return tuple(remarks_)
 
 
-class _Rejection(msgspec.Struct, frozen=True):
-    time: str = ""
-    reason: str = msgspec.field(name="why", default="")
-
-
 def _rejection_message(obj: Object) -> str:
-    text = annotation(obj, REFUSED)
-    try:
-        rejection = msgspec.json.decode(text, type=_Rejection) if text else _Rejection()
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    rejection = annotation_object(obj, REFUSED)
+    if not rejection.get("why"):
         return ""
-    if not rejection.reason:
-        return ""
-    return f"A request of an agent for its actions was rejected at {rejection.time}: {rejection.reason}."
+    return f"A request of an agent for its actions was rejected at {rejection.get('time', '')}: {rejection['why']}."

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import msgspec
-
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
-from ironbell.base.clock import parse_rfc3339
 from ironbell.base.printable import printable
 from ironbell.base.wording import human_duration, spoken_duration
 from ironbell.contract.clusters.paused import ANNOTATION_PIVOT_PAUSED
@@ -23,7 +20,7 @@ from ironbell.contract.servers.directory import ERROR
 from ironbell.operations.why.findings import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.operations.why.findings import one_line
 from ironbell.operations.why.model import Diagnosis, Link, Object
-from ironbell.operations.why.world import group_of, since
+from ironbell.operations.why.world import actions, annotation_object, group_of, seconds_since, since
 from ironbell.provisioner.deletion import DELETION_WAITS_FOR
 
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
@@ -57,10 +54,8 @@ def lines(answer: Diagnosis, now: datetime) -> list[str]:
 
 def _age(time: str, now: datetime) -> str:
     """The spoken age of a time; empty if it is unknown."""
-    try:
-        return spoken_duration(int((now - parse_rfc3339(time)).total_seconds())) if time else ""
-    except ValueError:
-        return ""
+    age_s = seconds_since(time, now)
+    return spoken_duration(int(age_s)) if age_s is not None else ""
 
 
 def _link(link: Link, depth: int, now: datetime) -> str:
@@ -169,14 +164,13 @@ def _special(obj: Object) -> list[str]:
 
 
 def _workflow(obj: Object) -> list[str]:
-    status = obj.get("status", {})
-    actions = [action for task in status.get("tasks", []) for action in task.get("actions", [])]
+    status, all_actions = obj.get("status", {}), actions(obj)
     lines = []
-    for number, action in enumerate(actions, 1):
+    for number, action in enumerate(all_actions, 1):
         state = action.get("state", "")
         if state in {"RUNNING", "FAILED", "TIMEOUT"}:
             message = f": {action['message']}" if action.get("message") else ""
-            lines.append(f"action {number} of {len(actions)}, {action.get('name')}, is {state}{message}")
+            lines.append(f"action {number} of {len(all_actions)}, {action.get('name')}, is {state}{message}")
     current = status.get("currentState", {})
     if not lines and current.get("actionName") and status.get("state") not in TERMINAL:
         lines.append(f"next action: {current['actionName']} ({current.get('state')}), agent {status.get('agentID')}")
@@ -184,15 +178,15 @@ def _workflow(obj: Object) -> list[str]:
 
 
 def _conditions(obj: Object) -> list[str]:
-    lines = []
-    for condition in obj.get("status", {}).get("conditions", []):
-        kind, status = condition["type"], condition["status"]
-        if _is_bad(condition):
-            cause = ": ".join(
-                part for part in (condition.get("reason", ""), one_line(condition.get("message", ""))) if part
-            )
-            lines.append(f"{kind} is {status}" + (f": {cause}" if cause else ""))
-    return lines
+    return [
+        ": ".join(filter(None, (f"{entry['type']} is {entry['status']}", entry.get("reason"), _message(entry))))
+        for entry in obj.get("status", {}).get("conditions", [])
+        if _is_bad(entry)
+    ]
+
+
+def _message(condition: Object) -> str:
+    return one_line(condition.get("message", ""))
 
 
 def _is_bad(condition: Object) -> bool:
@@ -210,9 +204,7 @@ _LABELLED_ANNOTATIONS = (
 
 def _annotations(obj: Object) -> list[str]:
     annotations = obj["metadata"].get("annotations", {})
-    lines = []
-    if PROGRESS in annotations:
-        lines.append(_progress(annotations[PROGRESS]))
+    lines = [_progress(annotation_object(obj, PROGRESS))]
     for name, label in _LABELLED_ANNOTATIONS:
         if name in annotations:
             lines.append(f"{label}: {annotations[name]}")
@@ -223,12 +215,8 @@ def _annotations(obj: Object) -> list[str]:
     return [line for line in lines if line]
 
 
-def _progress(text: str) -> str:
-    try:
-        document = msgspec.json.decode(text)
-        percent, speed = document.get("percent"), document.get("bytesPerSecond")
-    except (msgspec.DecodeError, AttributeError):
-        return ""
+def _progress(progress: Object) -> str:
+    percent, speed = progress.get("percent"), progress.get("bytesPerSecond")
     parts = [f"{percent} %"] if percent is not None else []
     parts += [f"{speed / 1e6:.0f} MB/s"] if speed else []
     return f"progress: {', '.join(parts)}" if parts else ""
@@ -248,11 +236,6 @@ def _event(event: Object, now: datetime) -> str:
     count = event.get("count", 1)
     times = f" ({count} times)" if count and count > 1 else ""
     mark = "! " if event.get("type") == "Warning" else ""
-    return f"{_event_age(event, now):>6} ago  {mark}{event.get('reason')}: {event.get('message')}{times}"
-
-
-def _event_age(event: Object, now: datetime) -> str:
-    try:
-        return human_duration(max(0.0, (now - parse_rfc3339(event["lastTimestamp"])).total_seconds()))
-    except (KeyError, TypeError, ValueError):
-        return "?"
+    age_s = seconds_since(event.get("lastTimestamp") or "", now)
+    age = human_duration(max(0.0, age_s)) if age_s is not None else "?"
+    return f"{age:>6} ago  {mark}{event.get('reason')}: {event.get('message')}{times}"

@@ -5,14 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-import msgspec
-
 from ironbell.api.bmc import TASK
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import LABEL_MACHINE_NAME
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.workflow import WorkflowState
-from ironbell.base.clock import parse_rfc3339
 from ironbell.bmc.driver import reported_cause, reported_problem
 from ironbell.contract.causes import Weight
 from ironbell.contract.servers.boot_progress import LOG_PREFIX, PROGRESS
@@ -22,7 +19,18 @@ from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW, SILENT_AFTER_S, Advice
 from ironbell.operations.why.depends import hardware_of_workflow
 from ironbell.operations.why.model import Finding, Object
-from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
+from ironbell.operations.why.world import (
+    World,
+    actions,
+    annotation,
+    annotation_object,
+    condition,
+    is_deleting,
+    labels,
+    owners,
+    seconds_since,
+    since,
+)
 from ironbell.provisioner.health import missing_disks
 from ironbell.services.workflow.report import UPSTREAMS_MESSAGE
 
@@ -46,7 +54,7 @@ def workflow(obj: Object, world: World, now: datetime) -> Finding | None:
     advice, message = OF_WORKFLOW.get(reason, _UNKNOWN), succeeded.get("message", "") or reason
     if reason == Reason.ACTIONS_RUNNING:
         message = _running(obj) or message
-    if reason == Reason.AGENT_NOT_SEEN and _seconds(since(succeeded), now) >= SILENT_AFTER_S:
+    if reason == Reason.AGENT_NOT_SEEN and (seconds_since(since(succeeded), now) or 0.0) >= SILENT_AFTER_S:
         advice = Advice(advice.ends_when, FAILED_WORKFLOW[Reason.AGENT_NEVER_CAME])
     return Finding(message, reason, since(succeeded), advice.ends_when, advice.remedy, advice.weight)
 
@@ -96,7 +104,7 @@ def _failed(obj: Object, world: World, succeeded: Object) -> Finding:
     reason, time = succeeded.get("reason", ""), since(succeeded)
     ends, again = _another_attempt(obj)
     remedy = FAILED_WORKFLOW.get(reason)
-    action = next((action for action in _actions(obj) if action.get("state") in _FAILED), None)
+    action = next((action for action in actions(obj) if action.get("state") in _FAILED), None)
     if remedy is not None or action is None:
         message = succeeded.get("message") or f"ended {obj['status']['state']}"
         return Finding(message, reason, time, ends, f"{remedy or 'Correct the cause'}, then {again}", _HELP)
@@ -119,8 +127,7 @@ def _another_attempt(obj: Object) -> tuple[str, str]:
 
     The Workflow of a Machine is deleted before another attempt; a failed one that still exists was the last attempt.
     """
-    owners = obj["metadata"].get("ownerReferences") or []
-    if LABEL_MACHINE_NAME in labels(obj) or any(owner.get("kind") == TINKERBELL_MACHINE.kind for owner in owners):
+    if LABEL_MACHINE_NAME in labels(obj) or any(owner.get("kind") == TINKERBELL_MACHINE.kind for owner in owners(obj)):
         return "the Machine is replaced", "delete the Machine; its owner creates another"
     return "it is created again", "delete the Workflow and create it again"
 
@@ -136,44 +143,21 @@ def _remedy(obj: Object, world: World, action: Object) -> str:
 
 
 def _running(obj: Object) -> str:
-    actions, current = _actions(obj), obj.get("status", {}).get("currentState") or {}
-    for number, action in enumerate(actions, 1):
+    all_actions, current = actions(obj), obj.get("status", {}).get("currentState") or {}
+    for number, action in enumerate(all_actions, 1):
         if action.get("id") == current.get("actionID") and action.get("state") == WorkflowState.RUNNING:
-            done = _percent(annotation(obj, PROGRESS), action.get("id", ""))
-            return f'runs action {number} of {len(actions)}, "{action.get("name", "")}"{done}'
+            done = _percent(annotation_object(obj, PROGRESS), action.get("id", ""))
+            return f'runs action {number} of {len(all_actions)}, "{action.get("name", "")}"{done}'
     return ""
 
 
-def _actions(obj: Object) -> list[Object]:
-    return [action for task in obj.get("status", {}).get("tasks", []) for action in task.get("actions", [])]
-
-
-def _percent(text: str, action_id: str) -> str:
-    try:
-        progress = msgspec.json.decode(text) if text else {}
-    except msgspec.DecodeError:
-        return ""
-    if (
-        not isinstance(progress, dict)
-        or progress.get("percent") is None
-        or progress.get("actionID", action_id) != action_id
-    ):
+def _percent(progress: Object, action_id: str) -> str:
+    if progress.get("percent") is None or progress.get("actionID", action_id) != action_id:
         return ""
     return f", {progress['percent']} %"
 
 
 def _last_line(obj: Object, action: Object) -> str:
     """The last line that an action printed, as recorded on the Workflow."""
-    try:
-        lines = msgspec.json.decode(annotation(obj, f"{LOG_PREFIX}{action.get('id', '')}") or "{}")
-    except msgspec.DecodeError:
-        return ""
-    kept = lines.get("lines") if isinstance(lines, dict) else None
-    return str(kept[-1]) if kept else ""
-
-
-def _seconds(time: str, now: datetime) -> float:
-    try:
-        return (now - parse_rfc3339(time)).total_seconds() if time else 0.0
-    except ValueError:
-        return 0.0
+    lines = annotation_object(obj, f"{LOG_PREFIX}{action.get('id', '')}").get("lines")
+    return str(lines[-1]) if lines else ""

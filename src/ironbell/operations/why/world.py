@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
+import msgspec
+
+from ironbell.base.clock import parse_rfc3339
 from ironbell.operations.why.model import Object, Query, Ref
 from ironbell.provisioner.lifecycle.selection import Candidate
 
@@ -78,6 +82,33 @@ def is_deleting(obj: Object) -> bool:
 def annotation(obj: Object, name: str) -> str:
     """The value of an annotation; empty if it is not set."""
     return str((obj["metadata"].get("annotations") or {}).get(name, ""))
+
+
+def annotation_object(obj: Object, name: str) -> Object:
+    """The value of an annotation that holds a JSON object; empty if it is not set or not valid."""
+    try:
+        value = msgspec.json.decode(annotation(obj, name) or "{}")
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def seconds_since(time: str, now: datetime) -> float | None:
+    """The age of a stored time in seconds; None if it is empty or not valid."""
+    try:
+        return (now - parse_rfc3339(time)).total_seconds() if time else None
+    except ValueError:
+        return None
+
+
+def actions(workflow: Object) -> list[Object]:
+    """The actions of a Workflow, in order."""
+    return [action for task in workflow.get("status", {}).get("tasks", []) for action in task.get("actions", [])]
+
+
+def owners(obj: Object) -> list[Object]:
+    """The references of an object to its owners."""
+    return list(obj["metadata"].get("ownerReferences") or [])
 
 
 def labels(obj: Object) -> dict[str, str]:
