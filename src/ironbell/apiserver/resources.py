@@ -112,10 +112,6 @@ class ResourceInfo:
         return self.shape.compiled
 
     @property
-    def has_scale(self) -> bool:
-        return self.scale is not None
-
-    @property
     def subresources(self) -> tuple[str, ...]:
         subresources: tuple[str, ...] = ("status",) if self.has_status else ()
         if self.resource == "namespaces":

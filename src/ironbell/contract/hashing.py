@@ -32,11 +32,6 @@ def label_value(text: str) -> str:
     return f"hash_{digest}_z"
 
 
-def is_label_value_of(text: str, value: str) -> bool:
-    """Return whether a label's value stands for this name."""
-    return value == label_value(text)
-
-
 def stable_hash(value: Any) -> int:
     """Hash of plain data or structs: equal for equal data, whatever the order of their fields."""
     return fnv32a(msgspec.json.encode(value, order="deterministic"))

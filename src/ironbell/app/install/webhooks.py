@@ -29,11 +29,6 @@ def serves_webhooks(unit: Unit) -> bool:
     return any(map(answers_webhooks, unit.systems))
 
 
-def serves_warnings(unit: Unit) -> bool:
-    """Return whether a Deployment answers for Tinkerbell's kinds."""
-    return _engine(unit) is not None
-
-
 def _engine(unit: Unit) -> System | None:
     return next((system for system in unit.systems if system.answers_engine_webhooks), None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from ironbell.base.errors import IronbellError, Retry
@@ -96,15 +96,6 @@ def needs_rotation(kubeconfig: bytes, now: datetime) -> bool:
         KubeconfigError: the kubeconfig cannot be read.
     """
     return client_certificate_ends(kubeconfig) - now < ROTATE_BEFORE
-
-
-def rotation_due(kubeconfig: bytes, now: datetime) -> timedelta:
-    """Return the time until `needs_rotation`; not negative.
-
-    Raises:
-        KubeconfigError: the kubeconfig cannot be read.
-    """
-    return max(client_certificate_ends(kubeconfig) - ROTATE_BEFORE - now, timedelta(0))
 
 
 def _client_certificates(document: Fields) -> Iterator[bytes]:

@@ -39,7 +39,6 @@ def generated_name(base: str, *seed: str | int) -> str:
     return base[: MAX_NAME - SUFFIX_LENGTH] + suffix(*seed)
 
 
-RANDOM_LENGTH: Final = 5
 RANDOM: Final = "{{ .random }}"
 MACHINE_SET_MACHINES: Final = "{{ .machineSet.name }}-{{ .random }}"
 

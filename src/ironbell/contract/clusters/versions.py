@@ -94,15 +94,6 @@ def find_version(text: str) -> Version | None:
         return None
 
 
-def parse_image_tag(text: str) -> Version:
-    """Read a version out of an image's tag, where `_` stands for the `+` that tags cannot have.
-
-    Raises:
-        VersionError: the text is not a version.
-    """
-    return parse_version(text.replace("_", "+"))
-
-
 def is_kubernetes_version(text: str) -> bool:
     """Return whether a text has the form that a Kubernetes version must have in a spec."""
     return _KUBERNETES.fullmatch(text) is not None

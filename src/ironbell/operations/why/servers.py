@@ -217,24 +217,19 @@ def _bootstrap_failure(obj: Object, world: World) -> Finding | None:
         if reported.get("status") == "False":
             message = f"its installed system failed: {reported.get('message') or 'no reason was reported'}"
             return Finding(message, reported.get("reason", ""), since(reported), ends, remedy, Weight.NEEDS_HELP)
-    failure = annotation(obj, bootstrap.FAILURE_ANNOTATION)
-    server = hardware_of(obj)
-    event = None
-    if server is not None and condition(obj, "Ready").get("reason") == "Booting":
-        hardware_ = world.get(server)
-        if hardware_ is not None:
-            event = _failure_event(hardware_, world)
-    if not failure and event is None:
+    server, is_booting = hardware_of(obj), condition(obj, "Ready").get("reason") == "Booting"
+    machine = world.get(server) if server is not None and is_booting else None
+    event = _failure_event(machine, world) if machine is not None else {}
+    failure = annotation(obj, bootstrap.FAILURE_ANNOTATION) or event.get("message", "")
+    if not failure:
         return None
-    failure = failure or str((event or {}).get("message", ""))
-    time = str((event or {}).get("lastTimestamp") or "")
     where = f" of server {server.name}" if server is not None else ""
     message = f"the installed system{where} failed: {failure}"
-    return Finding(message, "BootstrapFailed", time, ends, remedy, Weight.NEEDS_HELP)
+    return Finding(message, "BootstrapFailed", event.get("lastTimestamp") or "", ends, remedy, Weight.NEEDS_HELP)
 
 
-def _failure_event(server: Object, world: World) -> Object | None:
-    """The latest report of the current owner's system, if it is a failure."""
+def _failure_event(server: Object, world: World) -> Object:
+    """The latest report of the current owner's system if it is a failure; otherwise empty."""
     stages = {BootStage.INSTALLED.value, BootStage.INSTALLED_WITH_ERRORS.value}
     claimed = annotation(server, CLAIMED_SINCE)
     reports = [
@@ -243,4 +238,4 @@ def _failure_event(server: Object, world: World) -> Object | None:
         if event.get("reason") in stages and str(event.get("lastTimestamp") or "") >= claimed
     ]
     last = max(reports, key=lambda event: str(event.get("lastTimestamp") or ""), default=None)
-    return last if last is not None and last["reason"] == BootStage.INSTALLED_WITH_ERRORS.value else None
+    return last if last is not None and last["reason"] == BootStage.INSTALLED_WITH_ERRORS.value else {}

@@ -17,7 +17,6 @@ from ironbell.contract.owners import owner_reference
 from ironbell.contract.servers.claim import Claimant
 from ironbell.contract.servers.directory import KEEP_DISKS
 from ironbell.kube.decision import AnyKind, Emit, Fields, Key, MergePatch, emit, patch
-from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.lifecycle.names import RACK, number
 
 
@@ -106,10 +105,6 @@ class Owner:
     @property
     def status(self) -> OwnerStatus:
         return self.of.status_of(self.obj)
-
-    @property
-    def is_being_deleted(self) -> bool:
-        return is_deleting(self.obj)
 
     def number(self, annotation: str, default: int) -> int:
         """The number in one of its annotations."""
