@@ -10,7 +10,7 @@ import pytest
 
 from support.recipes import Recipe, copy_repository, follow, listed_on, read_recipe, run, touched
 
-NAMES = ("driver", "field", "action", "route", "benchmark")
+NAMES = ("driver", "field", "action", "route", "page", "benchmark")
 _PLACEHOLDER = re.compile(r"(?<![A-Za-z])[A-Z][A-Z_]+(?![a-z])")
 
 
