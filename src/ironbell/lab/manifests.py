@@ -1,13 +1,13 @@
-"""A lab's machines as the objects that a person would write for them: Secret, bmc Machine, Hardware. Pure."""
+"""Virtual and simulated servers as the objects that a person would write: Secret, bmc Machine, Hardware. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
 from ironbell.contract.servers.directory import DISK_SERIAL, MACHINE_UUID
-from ironbell.lab.files import LabState, MachineState
+from ironbell.lab.files import LabState
 from ironbell.provisioner.bmc_address import CONFIRMED, address_text
 
 Document = dict[str, Any]
@@ -16,91 +16,101 @@ Document = dict[str, Any]
 def manifests(
     lab: LabState, passwords: Mapping[str, str], *, namespace: str = "default", insecure_tls: bool = True
 ) -> list[Document]:
-    """The objects of all machines. `passwords` is by machine name."""
+    """The objects of all machines of a lab. `passwords` is by machine name."""
+    netmask = str(IPv4Network(lab.subnet).netmask)
     return [
         document
         for machine in lab.machines
         for document in (
-            _secret(machine, passwords[machine.name], namespace),
-            _bmc(machine, namespace, insecure_tls=insecure_tls),
-            _hardware(lab, machine, namespace),
+            secret(machine.name, namespace, machine.bmc_user, passwords[machine.name]),
+            bmc_machine(machine.name, namespace, machine.bmc_host, machine.bmc_port, insecure_tls=insecure_tls),
+            hardware(
+                machine.name,
+                namespace,
+                facility="lab",
+                mac=machine.mac,
+                uefi=machine.firmware == "uefi",
+                ip={"address": machine.address, "netmask": netmask, "gateway": lab.gateway},
+                disks=["/dev/vda"],
+                annotations={MACHINE_UUID: machine.uuid, DISK_SERIAL: machine.disk_serial},
+            ),
         )
     ]
 
 
-def _meta(name: str, namespace: str) -> Document:
-    return {"name": name, "namespace": namespace}
-
-
-def _secret(machine: MachineState, password: str, namespace: str) -> Document:
+def secret(name: str, namespace: str, user: str, password: str) -> Document:
+    """Credentials of a server's BMC."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": _meta(f"{machine.name}-bmc", namespace),
+        "metadata": {"name": f"{name}-bmc", "namespace": namespace},
         "type": "Opaque",
-        "stringData": {"username": machine.bmc_user, "password": password},
+        "stringData": {"username": user, "password": password},
     }
 
 
-def _bmc(machine: MachineState, namespace: str, *, insecure_tls: bool) -> Document:
+def bmc_machine(name: str, namespace: str, host: str, port: int, *, insecure_tls: bool = True) -> Document:
+    """A server's BMC. Its address is confirmed: a restarted lab may have its BMCs at other ports."""
     return {
         "apiVersion": "bmc.tinkerbell.org/v1alpha1",
         "kind": "Machine",
         "metadata": {
-            **_meta(machine.name, namespace),
-            # a restarted lab may have its BMCs at other ports
-            "annotations": {CONFIRMED: address_text(machine.bmc_host, machine.bmc_port)},
+            "name": name,
+            "namespace": namespace,
+            "annotations": {CONFIRMED: address_text(host, port)},
         },
         "spec": {
             "connection": {
-                "host": machine.bmc_host,
-                "authSecretRef": {"name": f"{machine.name}-bmc", "namespace": namespace},
+                "host": host,
+                "authSecretRef": {"name": f"{name}-bmc", "namespace": namespace},
                 "insecureTLS": insecure_tls,
-                "providerOptions": {"preferredOrder": ["gofish"], "redfish": {"port": machine.bmc_port}},
+                "providerOptions": {"preferredOrder": ["gofish"], "redfish": {"port": port}},
             }
         },
     }
 
 
-def _hardware(lab: LabState, machine: MachineState, namespace: str) -> Document:
-    netmask = _netmask(lab.subnet)
+def hardware(
+    name: str,
+    namespace: str,
+    *,
+    facility: str,
+    mac: str,
+    uefi: bool,
+    ip: Mapping[str, str],
+    disks: Sequence[str],
+    annotations: Mapping[str, str],
+    labels: Mapping[str, str] | None = None,
+) -> Document:
+    """A server. Its parts are reported by its BMC and by its agent."""
     return {
         "apiVersion": "tinkerbell.org/v1alpha1",
         "kind": "Hardware",
         "metadata": {
-            **_meta(machine.name, namespace),
-            "annotations": {
-                MACHINE_UUID: machine.uuid,
-                DISK_SERIAL: machine.disk_serial,
-            },
+            "name": name,
+            "namespace": namespace,
+            **({"labels": labels} if labels else {}),
+            "annotations": annotations,
         },
         "spec": {
-            "bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": machine.name},
-            "disks": [{"device": "/dev/vda"}],
+            "bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": name},
+            "disks": [{"device": device} for device in disks],
             "interfaces": [
                 {
                     "dhcp": {
-                        "mac": machine.mac,
-                        "hostname": machine.name,
+                        "mac": mac,
+                        "hostname": name,
                         "arch": "x86_64",
-                        "uefi": machine.firmware == "uefi",
+                        "uefi": uefi,
                         "lease_time": 86400,
-                        "ip": {"address": machine.address, "netmask": netmask, "gateway": lab.gateway},
+                        "ip": ip,
                     },
                     "netboot": {"allowPXE": False},
                 }
             ],
             "metadata": {
-                "facility": {"facility_code": "lab"},
-                "instance": {
-                    "id": machine.mac,
-                    "hostname": machine.name,
-                    "ips": [{"address": machine.address, "netmask": netmask, "gateway": lab.gateway, "family": 4}],
-                },
+                "facility": {"facility_code": facility},
+                "instance": {"id": mac, "hostname": name, "ips": [{**ip, "family": 4}]},
             },
         },
     }
-
-
-def _netmask(subnet: str) -> str:
-    return str(IPv4Network(subnet).netmask)

@@ -18,8 +18,8 @@ from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.codec import goyaml
 from ironbell.kube.decision import AnyKind
-from ironbell.lab.fleet.catalogue import Server
-from ironbell.lab.fleet.manifests import bmc_machine, hardware
+from ironbell.lab.fleet.catalogue import Server, hardware
+from ironbell.lab.manifests import bmc_machine
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.timing import REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
@@ -145,7 +145,12 @@ def test_a_server_is_added_again_under_its_name() -> None:
             await site.client.delete(kind, NAMESPACE, server.server.name)
         await asyncio.sleep(10.0)
         await server.on()
-        await site.apply([bmc_machine(server.server, NAMESPACE, 443), hardware(server.server, NAMESPACE)])
+        await site.apply(
+            [
+                bmc_machine(server.server.name, NAMESPACE, server.server.bmc_address, 443),
+                hardware(server.server, NAMESPACE),
+            ]
+        )
         await site.until(on, within_s=60.0, message=lambda: "the power state is that of before")
 
     _run(main, servers=1)

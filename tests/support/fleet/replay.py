@@ -47,12 +47,12 @@ from ironbell.kube.decision import Key
 from ironbell.kube.manager.controller import Controller
 from ironbell.kube.manager.events import EventRecorder
 from ironbell.lab.fleet import inventory
-from ironbell.lab.fleet.catalogue import Server, fleet
+from ironbell.lab.fleet.catalogue import Server, fleet, hardware
 from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.link import Answer, NoAnswerError
-from ironbell.lab.fleet.manifests import bmc_machine, hardware, secret
 from ironbell.lab.fleet.server import SimServer, Surroundings
 from ironbell.lab.fleet.state import AgentStart, MemoryStore, ServerState
+from ironbell.lab.manifests import bmc_machine, secret
 from ironbell.lab.redfish_answers import SYSTEM
 from ironbell.lab.sim.cluster.cluster import Endpoint
 from ironbell.lab.sim.replay import ReplaySite
@@ -303,8 +303,8 @@ class FleetSite:
         self._by_bmc = {one.server.bmc_address: one for one in self.servers.values()}
         for one in described:
             documents = (
-                secret(one, NAMESPACE, "admin", "x"),
-                bmc_machine(one, NAMESPACE, 443),
+                secret(one.name, NAMESPACE, "admin", "x"),
+                bmc_machine(one.name, NAMESPACE, one.bmc_address, 443),
                 hardware(one, NAMESPACE),
             )
             await site.apply(documents)

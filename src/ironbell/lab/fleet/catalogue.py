@@ -1,5 +1,4 @@
-"""The servers of a simulated fleet: models, racks, addresses. Pure; the same number is the same
-server each time.
+"""The servers of a simulated fleet: models, racks, addresses. Pure; a number always gives the same server.
 
 Each server has two addresses of the loopback network: one that it speaks to the site from, since metadata is given by
 source address, and one that its BMC listens on.
@@ -13,6 +12,9 @@ from ipaddress import IPv4Address
 from typing import Final
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.servers.directory import DISK_SERIAL, MACHINE_UUID
+from ironbell.lab import manifests
+from ironbell.lab.manifests import Document
 
 MOST: Final = 10_000
 NETMASK: Final = "255.0.0.0"
@@ -142,4 +144,19 @@ def server(number: int) -> Server:
         address=str(IPv4Address(_SERVERS + number)),
         bmc_address=str(IPv4Address(_BMCS + number)),
         disks=tuple(Disk(kind, f"{serial}{place}") for place, kind in enumerate(model.disks)),
+    )
+
+
+def hardware(server: Server, namespace: str) -> Document:
+    """The Hardware of a server."""
+    return manifests.hardware(
+        server.name,
+        namespace,
+        facility="simulation",
+        mac=server.mac,
+        uefi=True,
+        ip={"address": server.address, "netmask": NETMASK, "gateway": "127.0.0.1"},
+        disks=[disk.device for disk in server.disks],
+        annotations={MACHINE_UUID: server.uuid, DISK_SERIAL: ",".join(disk.serial for disk in server.disks)},
+        labels={"rack": server.rack, "row": server.row},
     )

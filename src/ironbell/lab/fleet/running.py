@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -24,13 +24,13 @@ from ironbell.base.randomness import Randomness
 from ironbell.kube.decision import Key
 from ironbell.lab.certificates import create_certificates, write_private
 from ironbell.lab.files import LabFolder
-from ironbell.lab.fleet import manifests
-from ironbell.lab.fleet.catalogue import FleetError, Server
+from ironbell.lab.fleet.catalogue import FleetError, Server, hardware
 from ironbell.lab.fleet.faults import FaultsFile, FaultsFileError
 from ironbell.lab.fleet.link import SocketLink
 from ironbell.lab.fleet.redfish import USER, FleetBmcs
 from ironbell.lab.fleet.server import SimServer, Surroundings
 from ironbell.lab.fleet.state import FileStore
+from ironbell.lab.manifests import bmc_machine, secret
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster.cluster import Endpoint
 from ironbell.lab.sim.timing import Speed
@@ -93,9 +93,10 @@ async def register(api: Api, servers: Sequence[Server], port: int, password: str
 
     async def create(server: Server) -> None:
         async with gate:
-            await _ensure(api, SECRET, manifests.secret(server, NAMESPACE, USER, password))
-            await _apply(api, MACHINE, manifests.bmc_machine(server, NAMESPACE, port))
-            await _ensure(api, HARDWARE, manifests.hardware(server, NAMESPACE))
+            await _write(api, SECRET, secret(server.name, NAMESPACE, USER, password))
+            machine = bmc_machine(server.name, NAMESPACE, server.bmc_address, port)
+            await _write(api, MACHINE, machine, replaces=True)
+            await _write(api, HARDWARE, hardware(server, NAMESPACE))
 
     async with asyncio.TaskGroup() as group:
         for server in servers:
@@ -119,36 +120,20 @@ def endpoint(cluster: Key) -> Endpoint | None:
     return Endpoint(host, int(port)) if not namespace and colon else None
 
 
-async def _ensure(api: Api, kind: Kind[Any], document: Mapping[str, Any]) -> None:
-    body = msgspec.json.encode(document)
-
-    async def create() -> None:
-        try:
-            await api.create(kind.collection, NAMESPACE, body, options=_OPTIONS)
-        except AlreadyExists:
-            return
-
-    await _insist(create, kind.kind)
-
-
-async def _apply(api: Api, kind: Kind[Any], document: Mapping[str, Any]) -> None:
+async def _write(api: Api, kind: Kind[Any], document: Mapping[str, Any], *, replaces: bool = False) -> None:
+    """Create an object, or replace an existing one; retried until the API accepts it, as it may still be starting."""
     body, name = msgspec.json.encode(document), document["metadata"]["name"]
-
-    async def apply() -> None:
-        await api.patch(kind.collection, NAMESPACE, name, body, patch_type=PatchType.APPLY, options=_OPTIONS)
-
-    await _insist(apply, kind.kind)
-
-
-async def _insist(write: Callable[[], Awaitable[None]], kind: str) -> None:
-    """Write until the API accepts it: it may still be starting."""
     while True:
         try:
-            await write()
-        except ApiError as error:
-            log.info("simulated servers are not registered yet", kind=kind, cause=error.message)
-        else:
+            if replaces:
+                await api.patch(kind.collection, NAMESPACE, name, body, patch_type=PatchType.APPLY, options=_OPTIONS)
+            else:
+                await api.create(kind.collection, NAMESPACE, body, options=_OPTIONS)
             return
+        except AlreadyExists:
+            return
+        except ApiError as error:
+            log.info("simulated servers are not registered yet", kind=kind.kind, cause=error.message)
         await asyncio.sleep(_RETRY_S)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironbell.lab.fleet.catalogue import MODELS, MOST, FleetError, fleet
-from ironbell.lab.fleet.manifests import hardware
+from ironbell.lab.fleet.catalogue import MODELS, MOST, FleetError, fleet, hardware
 
 
 def test_no_two_are_alike() -> None:
