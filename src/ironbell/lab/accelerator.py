@@ -1,8 +1,8 @@
 """Detects whether QEMU can use KVM here, by a trial: a `/dev/kvm` that exists may still not work (nested machines).
 
-Machines that are machines themselves may offer a KVM that carries out kernels and not firmware: it stops in its first
+Hosts that are virtual machines may offer a KVM that carries out kernels and not firmware: it stops in its first
 instructions, or somewhere in a network card's boot code. So firmware is started, and must still run after a moment;
-and a KVM that reports to be of that kind is not tried at all.
+and a KVM that is known to be of that kind is not tried at all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from ironbell.lab.qemu import PROGRAM, UEFI_CODE
 
 PARAVIRTUAL: Final = Path("/sys/module/kvm_pvm")
-"""KVM without the processor's help: what is not a kernel's usual code stops it with an internal error."""
+"""KVM without the processor's help: code that is unusual for a kernel stops it with an internal error."""
 TRIAL_S: Final = 2.0
 PROBE_TIMEOUT_S: Final = 10.0
 _PROBE: Final = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -78,11 +79,13 @@ class VirtualMachine(ABC):
     override: BootOverride = field(default_factory=BootOverride)
     starts: int = 0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _process: Process | None = None
+    _life: asyncio.Task[None] | None = None
 
     @property
-    @abstractmethod
     def power(self) -> PowerState:
-        """Power state of the machine."""
+        alive = self._process is not None and self._process.returncode is None
+        return PowerState.ON if alive else PowerState.OFF
 
     @abstractmethod
     async def _start(self) -> None: ...
@@ -114,7 +117,7 @@ class VirtualMachine(ABC):
             await self._stop()
 
     async def cycle(self) -> None:
-        """Off and on again."""
+        """Power off and on again."""
         async with self._lock:
             await self._stop()
             await self._start()

@@ -22,7 +22,7 @@ _SUFFIX = ".lock"
 
 @contextmanager
 def present(network: str, *, folder: Path = FOLDER) -> Iterator[None]:
-    """Be seen as the lab of this network for as long as the block lasts; what dead labs left is removed first.
+    """Hold the lock of this network's lab for as long as the block lasts; first remove what dead labs left.
 
     Raises:
         LabNetworkError: no privilege, or a lab of this network runs already.

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from ironbell.lab.machine import STOP_TIMEOUT_S, MachineStartError, PowerState, VirtualMachine
+from ironbell.lab.machine import STOP_TIMEOUT_S, MachineStartError, VirtualMachine
 from ironbell.lab.qemu import command, uefi_firmware
 
 _log = structlog.get_logger()
@@ -77,14 +77,7 @@ class Monitor:
 class QemuMachine(VirtualMachine):
     """One machine. A guest's own reset starts it again, by the boot order that holds then."""
 
-    _process: Process | None = None
     _monitor: Monitor | None = None
-    _life: asyncio.Task[None] | None = None
-
-    @property
-    def power(self) -> PowerState:
-        alive = self._process is not None and self._process.returncode is None
-        return PowerState.ON if alive else PowerState.OFF
 
     def _create_files(self) -> None:
         super()._create_files()

@@ -18,7 +18,7 @@ from pathlib import Path
 _REMOVE_TRIES = 100
 _PAUSE_S = 0.05
 _PARTITION_MAJOR = "259"
-# Filled in by hand in a new cgroup of version 1: without, no process may enter.
+# Set in a new cgroup of version 1: without them, no process may enter.
 _INHERITED = ("cpuset.mems", "cpuset.cpus")
 
 
@@ -73,7 +73,7 @@ def create(name: str, *, memory_mib: int) -> None:
 
 
 def confine(name: str, devices: Iterable[int]) -> None:
-    """Let the machine open no block devices but these and partitions; only version 1 can."""
+    """Restrict the machine to these block devices and to partitions; only version 1 can."""
     for hierarchy in host_hierarchies():
         folder = hierarchy.path / name
         if (folder / "devices.deny").exists():
@@ -87,13 +87,13 @@ def confine(name: str, devices: Iterable[int]) -> None:
 
 
 def enter(name: str) -> None:
-    """Move this process in."""
+    """Move this process into the cgroups."""
     for hierarchy in host_hierarchies():
         (hierarchy.path / name / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def names(prefix: str) -> set[str]:
-    """The host's cgroups whose names begin so."""
+    """The host's cgroups whose names begin with `prefix`."""
     return {folder.name for hierarchy in host_hierarchies() for folder in hierarchy.path.glob(f"{prefix}*/")}
 
 
@@ -108,7 +108,7 @@ def remove(name: str) -> None:
 
 
 def _removed(folder: Path) -> bool:
-    """One try, from the innermost outwards."""
+    """Try to remove them once, from the innermost outwards; return whether none is left."""
     for path in sorted((Path(place) for place, _, _ in os.walk(folder)), key=lambda path: -len(path.parts)):
         with contextlib.suppress(OSError):
             for pid in (path / "cgroup.procs").read_text().split():

@@ -62,7 +62,7 @@ class LoopDisk:
 
     def close(self) -> None:
         """Release the device, and wait until the last mount of a machine that is ending has released it: its writes
-        must be on the disk before anybody reads it again.
+        must be on the disk before it is read again.
 
         Raises:
             DiskError: the device is still in use.
@@ -117,7 +117,7 @@ def _text(path: Path) -> str:
 
 
 def _quietly(*command: str) -> None:
-    """A program whose failure shows later, if it matters."""
+    """Run a program whose failure shows later, if it matters."""
     subprocess.run(command, capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S)
 
 

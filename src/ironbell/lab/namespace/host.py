@@ -1,4 +1,4 @@
-"""The one setting that a host of namespace machines needs, for as long as labs run.
+"""Sets the size of the host's connection table, which namespace machines need, for as long as labs run.
 
 kube-proxy sets the size of the connection table, which belongs to the host and cannot be set from a machine's network;
 it leaves the size alone where it has the right value, and does not start otherwise. The host's value before the first

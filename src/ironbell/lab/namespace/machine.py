@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from ironbell.base.errors import IronbellError
-from ironbell.lab.machine import STOP_TIMEOUT_S, MachineStartError, PowerState, VirtualMachine
+from ironbell.lab.machine import STOP_TIMEOUT_S, MachineStartError, VirtualMachine
 from ironbell.lab.namespace import cgroups, disks
 from ironbell.lab.namespace.disks import LoopDisk
 from ironbell.lab.namespace.plan import Boot, Disk
@@ -32,15 +32,8 @@ _NAMES = "abcdefghijklmnopqrstuvwxyz"
 class NamespaceMachine(VirtualMachine):
     """One machine. A system that reboots is started again, by the boot order that holds then."""
 
-    _process: Process | None = None
-    _life: asyncio.Task[None] | None = None
     _disks: list[LoopDisk] = field(default_factory=list)
     _master: int = -1
-
-    @property
-    def power(self) -> PowerState:
-        alive = self._process is not None and self._process.returncode is None
-        return PowerState.ON if alive else PowerState.OFF
 
     async def _start(self) -> None:
         name = self.description.name
@@ -155,7 +148,7 @@ class NamespaceMachine(VirtualMachine):
 
     async def _clear(self) -> None:
         if self._master >= 0:
-            # nothing happens where it is not being read yet
+            # without effect where it is not being read yet
             asyncio.get_running_loop().remove_reader(self._master)
             os.close(self._master)
             self._master = -1

@@ -1,7 +1,7 @@
 """kubeadm on a simulated host: `init` creates a cluster, `join` is accepted or not.
 
-Checked as the real one does: the certificates, the token against the cluster's Secret, its expiry and
-usages, the hash of the cluster's authority.
+It checks what the real one does: the certificates, the token against the cluster's Secret, its expiry and usages, and
+the hash of the cluster's authority.
 
 Failure modes: `KubeadmError`, with the message of the real kubeadm.
 
@@ -51,11 +51,9 @@ async def init(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: D
         raise KubeadmError(f"error execution phase preflight: {cluster.endpoint} answers already as another cluster")
     authority = KeyPair(run.pki("ca.crt"), run.pki("ca.key"))
     _require_certificates(run, authority)
-    cluster.etcd.external = bool(run.section("ClusterConfiguration", "etcd", "external"))
     if lifetime := run.section("ClusterConfiguration").get("certificateValidityPeriod"):
         cluster.certificate_lifetime = timedelta(microseconds=parse_duration(str(lifetime)) / 1000)
-    cluster.authority = authority
-    cluster.etcd_authority = KeyPair(run.pki("etcd/ca.crt"), run.pki("etcd/ca.key")) if run.pki("etcd/ca.key") else None
+    _set_authorities(cluster, run, authority)
     await asyncio.sleep(delays.etcd_s)
     _add_etcd(cluster, facts)
     await asyncio.sleep(delays.api_server_s)
@@ -65,9 +63,7 @@ async def init(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: D
         now = rfc3339(clock.now())
         await _register(api, facts, now)
         await _static_pods(api, cluster, facts, now)
-        documents = objects.cluster_objects(run, facts, server=cluster.endpoint.server, authority=authority.certificate)
-        for where, body in documents:
-            await ensure(api, where, body)
+        await _create_objects(api, cluster, run, facts)
 
 
 async def join(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: Delays, clock: Clock) -> None:
@@ -103,8 +99,8 @@ async def join(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: D
 
 
 async def rejoin(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: Delays, clock: Clock) -> None:
-    """Make this host a node again, unchanged, after the simulation was restarted. The first one of
-    the control plane restores the cluster, with what kubeadm creates in it and nothing else. Cancellation point.
+    """Make this host a node again, unchanged, after the simulation was restarted. The first host of the control plane
+    restores the cluster, with the objects that kubeadm creates and nothing else. Cancellation point.
 
     Raises:
         KubeadmError: the cluster at this address is another one.
@@ -113,10 +109,7 @@ async def rejoin(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays:
         authority = KeyPair(run.pki("ca.crt"), run.pki("ca.key"))
         _require_certificates(run, authority, of=cluster)
         if not cluster.exists:
-            cluster.authority = authority
-            cluster.etcd.external = bool(run.section("ClusterConfiguration", "etcd", "external"))
-            if run.pki("etcd/ca.key"):
-                cluster.etcd_authority = KeyPair(run.pki("etcd/ca.crt"), run.pki("etcd/ca.key"))
+            _set_authorities(cluster, run, authority)
         if cluster.etcd.find(facts.name) is None:
             _add_etcd(cluster, facts)
         await asyncio.sleep(delays.etcd_s + delays.api_server_s)
@@ -127,10 +120,19 @@ async def rejoin(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays:
         await _register(api, facts, now)
         if run.is_control_plane:
             await _static_pods(api, cluster, facts, now)
-            authority_pem = cluster.authority.certificate if cluster.authority is not None else b""
-            documents = objects.cluster_objects(run, facts, server=cluster.endpoint.server, authority=authority_pem)
-            for where, body in documents:
-                await ensure(api, where, body)
+            await _create_objects(api, cluster, run, facts)
+
+
+def _set_authorities(cluster: SimCluster, run: Kubeadm, authority: KeyPair) -> None:
+    cluster.etcd.external = bool(run.section("ClusterConfiguration", "etcd", "external"))
+    cluster.authority = authority
+    cluster.etcd_authority = KeyPair(run.pki("etcd/ca.crt"), run.pki("etcd/ca.key")) if run.pki("etcd/ca.key") else None
+
+
+async def _create_objects(api: Api, cluster: SimCluster, run: Kubeadm, facts: NodeFacts) -> None:
+    authority = cluster.authority.certificate if cluster.authority is not None else b""
+    for where, body in objects.cluster_objects(run, facts, server=cluster.endpoint.server, authority=authority):
+        await ensure(api, where, body)
 
 
 async def ensure(api: Api, where: Collection, body: Fields) -> None:
@@ -218,7 +220,7 @@ def _add_etcd(cluster: SimCluster, facts: NodeFacts) -> None:
 
 
 async def _register(api: Api, facts: NodeFacts, now: str) -> None:
-    """The kubelet starts, and registers its node."""
+    """Register the node, as its kubelet does when it starts."""
     await ensure(api, objects.NODES, objects.node(facts, now))
 
 
