@@ -91,11 +91,8 @@ class BootHttp:
             _served.labels("script", "refused").inc()
             return _script(boot_from_disk(machine, "the script of this boot was already served"))
         body = script_for(plan, machine=machine)
-        self._observe(
-            match,
-            BootStage.SCRIPT if plan.allowed else BootStage.DISK,
-            f"Served the boot script for {plan.mac}." if plan.allowed else f"Booting from disk: {plan.reason}",
-        )
+        message = f"Served the boot script for {plan.mac}." if plan.allowed else f"Booting from disk: {plan.reason}"
+        self._observe(match, BootStage.SCRIPT if plan.allowed else BootStage.DISK, message)
         _served.labels("script", "netboot" if plan.allowed else "disk").inc()
         return _script(body)
 
@@ -167,7 +164,7 @@ class BootHttp:
         return lookup
 
     def _observe(self, match: Match, stage: BootStage, message: str) -> None:
-        self.observer(BootEvent(stage, match.hardware.metadata.namespace, match.hardware.metadata.name, message))
+        self.observer(BootEvent(stage, *match.hardware.key, message))
 
 
 def _script(body: str) -> web.Response:
@@ -182,13 +179,9 @@ def confined(folder: Path, path: str) -> Path | None:
     """
     file = folder
     try:
-        for element in path.split("/"):
-            if element == ".":
-                continue
-            if element in {"", ".."} or "\0" in element:
-                return None
+        for element in (element for element in path.split("/") if element != "."):
             file = file / element
-            if file.is_symlink():
+            if element in {"", ".."} or "\0" in element or file.is_symlink():
                 return None
         return file if file.is_file() else None
     except (OSError, ValueError):
@@ -207,9 +200,7 @@ def _missing_reason(folder: Path, path: str) -> str:
 def _artefact_stage(name: str) -> BootStage | None:
     if name.startswith("vmlinuz"):
         return BootStage.KERNEL
-    if name.startswith("initramfs"):
-        return BootStage.INITRD
-    return None
+    return BootStage.INITRD if name.startswith("initramfs") else None
 
 
 def _missing_file(route: str, message: str) -> web.HTTPNotFound:

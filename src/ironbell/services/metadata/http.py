@@ -117,10 +117,8 @@ class MetadataHttp:
     def _no_network(self, hardware: Hardware, error: HostNetworkError) -> web.HTTPNotFound:
         """Record why there is no network configuration. The system uses DHCP, which may be enough to log in."""
         _served.labels("nocloud", "invalid").inc()
-        meta = hardware.metadata
-        message = f"network-config is not served, so the system uses DHCP: {error}"
-        self._reject(f"{meta.namespace}/{meta.name}", "network-config not served", str(error))
-        self.observer(BootEvent(BootStage.PROBLEM, meta.namespace, meta.name, message))
+        self.rejections.log("/".join(hardware.key), "network-config not served", why=str(error))
+        self._observe(hardware, BootStage.PROBLEM, f"network-config is not served, so the system uses DHCP: {error}")
         return web.HTTPNotFound(text=f"{error} Correct spec.interfaces or the annotation {BONDS} of the Hardware.\n")
 
     async def storage(self, request: web.Request) -> web.Response:
@@ -140,17 +138,15 @@ class MetadataHttp:
             _served.labels("report", "invalid").inc()
             raise web.HTTPBadRequest(text=f"{error}\n") from error
         _served.labels("report", "ok").inc()
-        meta = hardware.metadata
         if report.ok is False:
             stage = BootStage.INSTALLED_WITH_ERRORS if report.is_final else BootStage.PROBLEM
-            message = f"cloud-init failed in {report.stage}: {report.message or 'it gave no reason'}"
+            message = f"cloud-init failed in {report.stage}: {report.message or 'no reason reported'}"
             failed = report.stage if report.fails_bootstrap else ""
-            self.observer(BootEvent(stage, meta.namespace, meta.name, message, failed, report.output))
+            self.observer(BootEvent(stage, *hardware.key, message, failed, report.output))
         elif report.is_final:
-            message = f"cloud-init finished: {report.message}"
-            self.observer(BootEvent(BootStage.INSTALLED, meta.namespace, meta.name, message))
+            self._observe(hardware, BootStage.INSTALLED, f"cloud-init finished: {report.message}")
         else:
-            _log.info("cloud-init", hardware=f"{meta.namespace}/{meta.name}", stage=report.stage, ok=report.ok)
+            _log.info("cloud-init", hardware="/".join(hardware.key), stage=report.stage, ok=report.ok)
         return web.Response(text="ok\n")
 
     def _hardware(self, request: web.Request, frontend: str) -> Hardware:
@@ -162,14 +158,14 @@ class MetadataHttp:
         identity = f'instance id "{instance}"' if instance else f"address {address}"
         if isinstance(lookup, Ambiguous):
             _served.labels(frontend, "ambiguous").inc()
-            self._reject(address, "metadata not served", lookup.message)
+            self.rejections.log(address, "metadata not served", why=lookup.message)
             raise web.HTTPConflict(text=f"several Hardware have the {identity}; no metadata is served\n")
         if lookup is None:
             _served.labels(frontend, "unknown").inc()
             raise web.HTTPNotFound(text=f"no Hardware has the {identity}\n")
         _served.labels(frontend, "stranger").inc()
         reason = f"Hardware {lookup.hardware.metadata.name} is identified by its token, and the request has another one"
-        self._reject(address, "metadata not served", reason)
+        self.rejections.log(address, "metadata not served", why=reason)
         raise web.HTTPNotFound(text="metadata is only served with the token of this machine's installation\n")
 
     def _is_identified(self, hardware: Hardware, request: web.Request, frontend: str) -> bool:
@@ -193,21 +189,18 @@ class MetadataHttp:
                 return reason
             case Later(reason):
                 _served.labels(frontend, "early").inc()
-                meta = hardware.metadata
-                self._reject(f"{meta.namespace}/{meta.name}", f"{name} not served", reason)
+                self.rejections.log("/".join(hardware.key), f"{name} not served", why=reason)
                 raise web.HTTPServiceUnavailable(text=f"{reason}\n", headers={"Retry-After": "5"})
             case _:
                 return ""
 
-    def _reject(self, machine: str, event: str, reason: str) -> None:
-        """Log a rejection, once a minute per machine: it retries every few seconds."""
-        self.rejections.log(machine, event, why=reason)
-
     def _served(self, hardware: Hardware, frontend: str, user_data: bool) -> None:
         _served.labels(frontend, "ok").inc()
         if user_data:
-            meta = hardware.metadata
-            self.observer(BootEvent(BootStage.METADATA, meta.namespace, meta.name, f"user data read ({frontend})"))
+            self._observe(hardware, BootStage.METADATA, f"user data read ({frontend})")
+
+    def _observe(self, hardware: Hardware, stage: BootStage, message: str) -> None:
+        self.observer(BootEvent(stage, *hardware.key, message))
 
 
 async def _body(request: web.Request) -> bytes:
