@@ -49,9 +49,8 @@ def answer(request: Packet, known: Known | None, *, settings: DhcpSettings, own:
 def _declined(request: Packet, known: Known) -> Ignore:
     address = requested_address(request) or known.reservation.address
     message = f"The machine reports that {address} is in use by another machine. Find the second user of the address."
-    return Ignore(
-        IgnoreReason.DECLINED, message, Problem("AddressInUse", message, known.reservation.mac, (known.name,))
-    )
+    problem = Problem("AddressInUse", message, known.reservation.mac, (known.name,))
+    return Ignore(IgnoreReason.DECLINED, message, problem)
 
 
 def _served(
@@ -62,9 +61,8 @@ def _served(
         return _informed(request, known, own=own, identifier=identifier)
     if reservation.address is None:
         message = "dhcp.ip.address has no IPv4 address to offer."
-        return Ignore(
-            IgnoreReason.NO_ADDRESS, message, Problem("NoAddressReserved", message, reservation.mac, (known.name,))
-        )
+        problem = Problem("NoAddressReserved", message, reservation.mac, (known.name,))
+        return Ignore(IgnoreReason.NO_ADDRESS, message, problem)
     if request.message_type == MessageType.REQUEST:
         requested = requested_address(request) or request.ciaddr
         if requested not in {ZERO, reservation.address}:

@@ -91,19 +91,15 @@ class ProblemReporter:
         if reported_at is not None and now - reported_at < self._quiet_s:
             return
         if len(self._reported_at) >= _MAX_PROBLEMS:
-            self._forget_old(now)
+            recent = {known: at for known, at in self._reported_at.items() if now - at < self._quiet_s}
+            # MACs can be invented without end: the older half is dropped, and reported again if it is real.
+            self._reported_at = dict(list(recent.items())[max(0, len(recent) - _MAX_PROBLEMS // 2) :])
         self._reported_at[problem] = now
         structlog.get_logger().warning(
             "dhcp problem", reason=problem.reason, message=problem.message, mac=problem.mac, hardware=problem.hardware
         )
         if self._sink is not None:
             self._sink(problem)
-
-    def _forget_old(self, now: float) -> None:
-        self._reported_at = {problem: at for problem, at in self._reported_at.items() if now - at < self._quiet_s}
-        # MACs can be invented without end: the older half is dropped, and reported again if it is real.
-        for problem in list(self._reported_at)[: max(0, len(self._reported_at) - _MAX_PROBLEMS // 2)]:
-            del self._reported_at[problem]
 
 
 class DhcpServer:
