@@ -33,8 +33,7 @@ class Pin:
     addresses: tuple[str, ...]
 
     def problem(self, connection: Connection) -> str:
-        """The reason why the password must not be sent to this connection's address, with the remedy; empty if it
-        may."""
+        """The reason why the password must not be sent to this address, with the remedy; empty if it may."""
         address = address_of(connection)
         if address in self.addresses:
             return ""
@@ -104,8 +103,7 @@ def confirmation(machine: Key, address: str) -> str:
 
 
 def rights_to_write(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterable[tuple[str, list[list[Access]]]]:
-    """For each annotation about addresses that a write of a Machine changes: lists of rights, of each of which the
-    writer must have one."""
+    """Annotations about addresses that a write of a Machine changes, with lists of rights; one of each is required."""
     previous, current = _annotations(old or {}), _annotations(new)
     own_namespace = str(mapping_at(new, "metadata").get("namespace") or "")
     named = [

@@ -65,8 +65,7 @@ def is_reserved_for(hardware: Hardware, cluster: str) -> bool:
 
 
 def end_of_reservation(hardware: Hardware, due: WipeDue, cluster: Cluster | None) -> str:
-    """The reason for which the reservation ends regardless of waiting owners; empty if it does not. `cluster` is the
-    one of that name."""
+    """The reason for which the reservation ends regardless of waiting owners; empty if it does not."""
     if is_deleting(hardware):
         return "its Hardware is being deleted"
     if cluster is None or identity(cluster) != due.owner:

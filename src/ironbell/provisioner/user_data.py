@@ -158,8 +158,7 @@ def _is_given(hardware: Hardware) -> bool:
 
 
 def _interrupted_reason(hardware: Hardware) -> str:
-    """The reason why a held server during its installation is served nothing; a user's own Workflow continues while
-    its server is held."""
+    """The reason why a held server gets no user data during its installation; empty if it does."""
     held = hardware.metadata.annotations.get(HELD)
     if held is None or claim_of(hardware) is None or not _is_given(hardware) or is_provisioned(hardware):
         return ""

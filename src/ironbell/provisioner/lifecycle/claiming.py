@@ -31,11 +31,9 @@ WAITING_FOR_HARDWARE: Final = "WaitingForHardware"
 
 
 def queue_up(draft: Draft) -> MergePatch | None:
-    """Return the write that precedes any claim: the owner's finalizer, and its place in the queue; None once both are
-    set."""
+    """Return the write of the owner's finalizer and place in the queue, before any claim; None once both are set."""
     owner, metadata = draft.owner, Fields()
-    finalizers = owner_finalizers(owner, present=True)
-    if finalizers is not None:
+    if (finalizers := owner_finalizers(owner, present=True)) is not None:
         metadata["finalizers"] = finalizers
     if QUEUED_SINCE not in owner.annotations and owner.status.server is None:
         where = {QUEUED_IN: draft.wish.failure_domain} if draft.wish.failure_domain else {}

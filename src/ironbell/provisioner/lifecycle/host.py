@@ -85,8 +85,7 @@ class HostWish:
     node: NodeWish | None = None
     """None for an owner whose server does not become a Node."""
     cluster: ClusterKey | None = None
-    """The Cluster for which a server is reserved while its complete wipe is deferred; None if wipes are not
-    deferred."""
+    """The Cluster for which a server is reserved until its complete wipe; None if wipes are not deferred."""
     replaced_by: str = ""
     """The object that replaces the owner, as `KIND NAMESPACE/NAME`; empty if there is none."""
     replacement: str | None = None
@@ -106,8 +105,7 @@ class HostState:
     servers: tuple[Hardware, ...] = ()
     """Unclaimed servers, in the order of `observe.free_servers`, while the owner searches for one."""
     reserved: tuple[Hardware, ...] = ()
-    """Servers that are reserved for its Cluster, while it has none; after a shortage, also those reserved for
-    others."""
+    """Servers that are reserved for its Cluster, while it has none; after a shortage, all reserved servers."""
     place: int = 0
     """Number of owners that wait before it for the same servers."""
     own_place: int = 0

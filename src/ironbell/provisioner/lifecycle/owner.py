@@ -130,16 +130,13 @@ class Owner:
         return metadata
 
     def workflow_metadata(self, hardware: Hardware, name: str, annotations: Mapping[str, str]) -> Fields:
-        """Metadata of a Workflow, with the disks to keep, for the workflow service, and the rack, in which the Workflow
-        is counted."""
+        """Metadata of a Workflow, with the disks to keep, and the rack in which it is counted."""
         inherited = {name: text for name in (KEEP_DISKS, RACK) if (text := self.annotations.get(name))}
-        everything = {**inherited, **annotations}
-        metadata = self.metadata(hardware, name)
-        return {**metadata, "annotations": everything} if everything else metadata
+        merged, metadata = {**inherited, **annotations}, self.metadata(hardware, name)
+        return {**metadata, "annotations": merged} if merged else metadata
 
     def owns(self, created: Resource) -> bool:
-        """Return whether an object was created for this owner; an owner reference alone suffices if upstream's
-        controllers created it."""
+        """Return whether an object was created for this owner; those of upstream's controllers have no labels."""
         labels = created.metadata.labels
         if self.of.name_label not in labels:
             return any(owner.uid == self.uid for owner in created.metadata.owner_references)

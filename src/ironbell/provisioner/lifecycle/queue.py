@@ -51,8 +51,7 @@ class Queue:
         return Index(self.owners.kind, "queued", lambda obj: ["queued"] if self.is_queued(obj) else [])
 
     def place_of(self, cache: Cache, obj: Any, *, of_cluster: bool = False) -> int:
-        """Return the number of owners that wait before this one for the same servers, optionally of its Cluster
-        only."""
+        """Return the number of owners, optionally of its Cluster, that wait before this one for the same servers."""
         order, cluster_of = queue_order(obj), self.owners.cluster_of
         ahead = (other for other in self._alike(cache, obj) if queue_order(other) < order)
         return sum(1 for other in ahead if not of_cluster or cluster_of(other) == cluster_of(obj))
@@ -93,8 +92,7 @@ class Queue:
         return is_paused_now or (previous.server is None and current.server is not None)
 
     def _alike(self, cache: Cache, obj: Any) -> Iterable[Any]:
-        """Owners that wait for the same servers; only of the owner's namespace if claims are restricted by
-        namespace."""
+        """Owners that wait for the same servers; only of the owner's namespace if claims are restricted."""
         queued = cache.indexed(self.by_wish, self.owners.wish_key(obj))
         if not cached_rules(cache).are_set:
             return queued

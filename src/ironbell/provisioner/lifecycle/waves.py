@@ -112,8 +112,7 @@ class Wave:
     ahead: int = 0
     """Number of installations that have not started and precede the server."""
     wipes_before: tuple[str, ...] = ()
-    """Times since which wipes that have not started and precede the server wait; they are counted for an hour as
-    well."""
+    """Times since which wipes that precede the server wait for their start; they are counted for an hour as well."""
 
     def waits(self, at_once: int, now: datetime) -> str:
         """The reason why the server is not powered on yet; empty if it may be. `at_once` is the limit, 0 for none."""

@@ -246,8 +246,7 @@ def _workflow_metadata(owner: Owner, hardware: Hardware) -> Fields:
 
 
 def agent_patience(hardware: Hardware, patience_s: int) -> dict[str, str]:
-    """The annotation of a wipe's Workflow with the timeout in seconds for its agent's first request (0: none); empty if
-    a user boots the server."""
+    """The annotation with the timeout of the agent's first request (0: none); empty if a user boots the server."""
     return {AGENT_TIMEOUT: str(patience_s)} if hardware.spec.bmc_ref is not None and patience_s else {}
 
 

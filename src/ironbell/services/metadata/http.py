@@ -169,9 +169,8 @@ class MetadataHttp:
         raise web.HTTPNotFound(text="metadata is only served with the token of this machine's installation\n")
 
     def _is_identified(self, hardware: Hardware, request: web.Request, frontend: str) -> bool:
-        """Return whether the client is the system that was installed on this Hardware. The storage layout is for the
-        in-memory OS, which has no such token; nothing in it is secret. The placeholder means that the agent had no
-        token."""
+        """Return whether the client is the system that was installed on this Hardware. The storage layout, which has no
+        secrets, needs no token, because the in-memory OS has none. The placeholder means that the agent had none."""
         token = request.match_info.get("token", "").replace(boot_token.PLACEHOLDER, "")
         if not token and (frontend == "storage" or not metadata_needs_token(hardware, self.identity)):
             return True
