@@ -127,13 +127,13 @@ async def load(sessions: list[HttpApi], ledger: Ledger, process: ApiProcess, dic
     async with asyncio.TaskGroup() as group:
         for writer in range(WRITERS):
             group.create_task(write(sessions[writer % SESSIONS], ledger, writer, random.Random(dice.random())))
-        await asyncio.sleep(dice.random() * LONGEST_LOAD_S)
+        await asyncio.sleep(dice.random() * LONGEST_LOAD_S)  # any moment
         await process.kill()
 
 
 async def killed_at_start(process: ApiProcess, dice: random.Random) -> None:
     await process.start()
-    await asyncio.sleep(dice.random() * LONGEST_START_S)
+    await asyncio.sleep(dice.random() * LONGEST_START_S)  # any moment
     await process.kill()
 
 

@@ -218,7 +218,7 @@ async def _watched(site: KubeadmSite, name: str) -> AsyncIterator[Replicas]:
             if found:
                 seen.looks += 1
                 seen.least = min(seen.least, found["status"].get("availableReplicas", 0))
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # until cancelled
 
     task = asyncio.create_task(look())
     try:

@@ -58,7 +58,7 @@ def test_a_cluster_lives(site: Site) -> None:
     site.reached(lambda: all(told(one, "Paused") == "True" for one in owners(site)))
     scale(site, DEPLOYMENT, 1)
     before = {one["metadata"]["uid"] for one in site.machines()}
-    time.sleep(STILL_S)
+    time.sleep(STILL_S)  # nothing may happen in this time
     assert {one["metadata"]["uid"] for one in site.machines()} == before
     site.patch(f"{CORE}/clusters/one", {"spec": {"paused": None}})
     site.runs(4)

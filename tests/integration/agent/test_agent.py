@@ -157,23 +157,18 @@ async def test_a_timeout_kills_the_action_and_is_reported(bench, machine, action
     stored = await bench.until("wf", lambda workflow: workflow.status.state in ENDED)
     assert stored.status.state == "TIMEOUT"
     assert "timeout of 1 s" in stored.status.tasks[0].actions[0].message
-    assert not await processes()
+    await until(lambda: not processes(), seen=processes)
 
 
-async def processes() -> list[str]:
-    """Actions of this test that are still there; given a moment to go."""
+def processes() -> list[str]:
+    """Actions of this test that are still there."""
     found: list[str] = []
-    for _ in range(200):
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                words = path.read_bytes().split(b"\0")
-                parent = (path.parent / "stat").read_text().rsplit(") ", 1)[1].split()[1]
-                if b"ironbell.agent.actions" in words and int(parent) == os.getpid():
-                    found.append(path.parent.name)
-        if not found:
-            break
-        await asyncio.sleep(0.01)
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            parent = (path.parent / "stat").read_text().rsplit(") ", 1)[1].split()[1]
+            if b"ironbell.agent.actions" in words and int(parent) == os.getpid():
+                found.append(path.parent.name)
     return found
 
 
@@ -264,7 +259,7 @@ async def test_a_machine_that_reboots_in_the_middle_fails_the_workflow(bench, ma
     await bench.until("wf", lambda workflow: workflow.status.state == "RUNNING")
     await until_downloading(web)
     await machine.down()
-    assert not await processes(), "the action went down with the machine"
+    await until(lambda: not processes(), "the action goes down with the machine", seen=processes)
     machine.up()
     stored = await bench.until("wf", lambda workflow: workflow.status.state in ENDED)
     assert stored.status.state == "FAILED"

@@ -190,7 +190,7 @@ def test_a_wipe_that_is_killed_reports_nothing_and_can_be_repeated(used_disk, ru
         "    real(descriptor, start=start, length=length)\n"
         "    if start >= 8 << 20:\n"
         "        print('halfway', flush=True)\n"
-        "        time.sleep(60)\n"
+        "        time.sleep(60)\n"  # a disk that hangs until the kill
         "kernel.zero_out = zero_out\n"
         "from ironbell.agent.actions.__main__ import main\n"
         "sys.exit(main(['wipe']))\n"

@@ -223,7 +223,7 @@ async def test_an_informer_survives_a_server_that_breaks_off_restarts_and_forget
             )
         else:
             await response.write(frame("MODIFIED", "c", 12))
-            await asyncio.sleep(60)
+            await asyncio.sleep(60)  # the watch is open, and silent
         return response
 
     async with serving(handler, tmp_path / "s") as connection, HttpApi(connection) as api:
@@ -262,7 +262,7 @@ async def test_cancelling_a_watch_lets_its_connection_go(tmp_path: Path) -> None
         await response.prepare(request)
         opened.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(60)  # the watch is open, and silent
         finally:
             gone.set()
         return response

@@ -102,7 +102,7 @@ def test_nothing_is_wiped_or_installed_anew(tmp_path: Path) -> None:
         site.run("scale", "machinedeployment", "one", "--replicas", str(SERVERS - 1))
         machines = [one["metadata"]["name"] for one in site.items(MACHINES)]
         site.run("delete", MACHINES, machines[-1], "--wait=false")
-        time.sleep(QUIET_S)
+        time.sleep(QUIET_S)  # nothing may happen in this time
 
         after = site.servers()
         for name, state in before.items():

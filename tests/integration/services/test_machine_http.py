@@ -307,7 +307,7 @@ async def test_a_report_that_comes_in_pieces_is_whole(tmp_path: Path) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for start in range(0, len(body), 30):
             yield body[start : start + 30]
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # so that they are not sent as one
 
     async with (
         serving(directory, tmp_path, events) as (client, _),

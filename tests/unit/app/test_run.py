@@ -10,6 +10,7 @@ import pytest
 from ironbell.app.run.options import ElectionOptions, RunOptionsError, read_workers
 from ironbell.app.run.parts import run_parts
 from ironbell.base.errors import IronbellError
+from support.waiting import until
 
 
 @dataclass
@@ -18,11 +19,13 @@ class Part:
     ends_after_s: float = 0.0
     ends_with: Exception | None = None
     ended: str = ""
+    runs: bool = False
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         if self.ends_with is not None:
             raise self.ends_with
+        self.runs = True
         try:
             await self._stopping.wait()
             await asyncio.sleep(self.ends_after_s)
@@ -64,7 +67,7 @@ async def test_one_that_fails_lets_the_others_finish_and_is_told() -> None:
 async def test_cancelling_it_cancels_all() -> None:
     parts = [Part("a"), Part("b")]
     task = asyncio.create_task(run_parts(parts, asyncio.Event(), grace_s=5))
-    await asyncio.sleep(0.01)
+    await until(lambda: all(part.runs for part in parts))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

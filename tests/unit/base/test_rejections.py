@@ -28,7 +28,7 @@ async def test_a_machine_that_is_quiet_for_a_period_is_logged_at_once_again() ->
     rejections = Rejections(period_s=0.02, level=logging.INFO)
     with structlog.testing.capture_logs() as logged:
         rejections.log("192.0.2.1", "one")
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # several periods
         rejections.log("192.0.2.1", "two")
     assert [(line["event"], line["log_level"]) for line in logged] == [("one", "info"), ("two", "info")]
 

@@ -42,7 +42,7 @@ def test_a_signal_ends_a_build_as_ctrl_c_does(tmp_path: Path) -> None:
         "def build(say):\n"
         "    with tempfile.TemporaryDirectory():\n"
         "        print('building', flush=True)\n"
-        "        time.sleep(60)\n"
+        "        time.sleep(60)\n"  # a build that is under way until the signal
         "artefacts.ensure_osie = build\n"
         "os.geteuid = lambda: 0\n"
         "cli(['demo', '--qemu-workers', '0'])\n"

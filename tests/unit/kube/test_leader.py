@@ -14,6 +14,7 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.manager.leader import LEASES, LeaderElection, LeaseSettings
 from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.memory import LoopClock
+from support.waiting import until
 
 
 class Leases(MemoryApi):
@@ -100,8 +101,7 @@ async def test_a_lease_that_is_handed_back_is_taken_at_once() -> None:
     start = loop.time()
     a.task.cancel()
     await ended(a.task)
-    while leading != ["b"]:
-        await asyncio.sleep(0.001)
+    await until(lambda: leading == ["b"])
     assert loop.time() - start < 0.1
     b.task.cancel()
     await ended(b.task)
