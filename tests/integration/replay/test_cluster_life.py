@@ -28,8 +28,6 @@ from support.lives.life import Life
 from support.lives.many import HASH_SEED, lives
 from support.lives.wanted import Pool, Wanted
 
-SEEDS = 50
-MANY_SEEDS = 1000
 TEMPLATE = Path(__file__).parents[3] / "docs" / "examples" / "cluster-template.yaml"
 
 
@@ -225,13 +223,14 @@ def test_a_seed_gives_the_same_run_again() -> None:
     assert len(first) > 50
 
 
-def test_lives_with_crashes_and_faults_keep_what_must_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    lives(monkeypatch, SEEDS, 1)
-
-
-@pytest.mark.soak
-def test_many_lives_with_crashes_and_faults_keep_what_must_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    lives(monkeypatch, MANY_SEEDS, 2)
+@pytest.mark.parametrize(
+    ("seeds", "changes"),
+    [(25, 1), *(pytest.param(seeds, changes, marks=pytest.mark.soak) for seeds, changes in ((50, 1), (1000, 2)))],
+)
+def test_lives_with_crashes_and_faults_keep_what_must_hold(
+    seeds: int, changes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lives(monkeypatch, seeds, changes)
 
 
 @pytest.mark.soak
