@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from surface.texts import differ_in_prose_only, without_help
+
 LINES = ("metrics", "names", "options")
 """Parts whose items are the lines of their files; those of the others are files."""
 _CONTEXT = 3
@@ -25,6 +27,7 @@ class _Part:
     items: int = 0
     differences: int = 0
     in_order_only: int = 0
+    in_prose_only: int = 0
 
 
 @dataclass
@@ -56,10 +59,20 @@ def compare(before: Path, after: Path) -> Comparison:
         # lines that have only changed places are a difference, too
         part.differences += max(1, len(set(old) ^ set(new))) if by_line else 1
         part.in_order_only += int(not by_line and sorted(_bare(old)) == sorted(_bare(new)))
+        part.in_prose_only += (
+            _prose_only(name, old, new) if by_line else int(differ_in_prose_only(name, "".join(old), "".join(new)))
+        )
         shown += [f"--- before/{name}\n", f"+++ after/{name}\n"]
         for hunk in changes:
             shown += hunks.shown(name, hunk)
     return Comparison("".join([*shown, *_table(parts)]), any(part.differences for part in parts.values()))
+
+
+def _prose_only(name: str, old: list[str], new: list[str]) -> int:
+    """How many of the lines that differ do so only in a metric's help."""
+    gone, come = set(old) - set(new), set(new) - set(old)
+    both = {without_help(line) for line in gone} & {without_help(line) for line in come}
+    return sum(without_help(line) in both and without_help(line) != line for line in gone | come)
 
 
 def _files(folder: Path) -> set[str]:
@@ -98,6 +111,7 @@ def _table(parts: dict[str, _Part]) -> Iterator[str]:
         total.items += part.items
         total.differences += part.differences
         total.in_order_only += part.in_order_only
-    yield f"{'part':<16}{'items':>8}{'differences':>14}{'in order only':>16}\n"
+        total.in_prose_only += part.in_prose_only
+    yield f"{'part':<16}{'items':>8}{'differences':>14}{'in order only':>16}{'in prose only':>16}\n"
     for name, part in [*sorted(parts.items()), ("all", total)]:
-        yield f"{name:<16}{part.items:>8}{part.differences:>14}{part.in_order_only:>16}\n"
+        yield f"{name:<16}{part.items:>8}{part.differences:>14}{part.in_order_only:>16}{part.in_prose_only:>16}\n"

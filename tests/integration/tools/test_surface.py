@@ -60,8 +60,13 @@ def surface(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
 
 def table(text: str) -> dict[str, tuple[int, int, int]]:
     """The table at the end: items, differences and those in order only, by part."""
-    rows = re.findall(r"^(\w+) +(\d+) +(\d+) +(\d+)$", text, re.MULTILINE)
-    return {name: (int(items), int(differences), int(order)) for name, items, differences, order in rows}
+    return {name: counts[:3] for name, counts in whole_table(text).items()}
+
+
+def whole_table(text: str) -> dict[str, tuple[int, int, int, int]]:
+    """The table at the end, with the differences in prose only as well."""
+    rows = re.findall(r"^(\w+) +(\d+) +(\d+) +(\d+) +(\d+)$", text, re.MULTILINE)
+    return {name: (int(items), int(all_), int(order), int(prose)) for name, items, all_, order, prose in rows}
 
 
 def test_a_difference_of_each_part_is_found(
@@ -166,3 +171,33 @@ def test_options_are_read_from_help_whose_lines_are_wrapped(surface: Callable[..
         "ironbell x: -n, --name TEXT",
     ]
     assert subcommands(text) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "prose"),
+    [
+        ("crds/x.yaml", "a:\n  description: Old.\n  type: b\n", "a:\n  description: New\n    words.\n  type: b\n", 1),
+        ("crds/x.yaml", "a:\n  description: Old.\n  type: b\n", "a:\n  description: New.\n  type: c\n", 0),
+        ("definitions/x.json", '{"a": 1, "description": "Old."}\n', '{"a": 1, "description": "New."}\n', 1),
+        ("definitions/x.json", '{"description": {"type": "a"}}\n', '{"description": {"type": "b"}}\n', 0),
+        ("install/x.yaml", "ironbell: 'a' is no b\n", "ironbell: 'a' is not a b\n", 1),
+        ("install/x.yaml", "ironbell: 'a' is no b\n", "---\nkind: Lease\n", 0),
+        ("help/x.txt", "Make it.\n", "Create it.\n", 1),
+        ("metrics/x.txt", "a help Old.\nb type gauge\n", "a help New.\nb type gauge\n", 2),
+        ("metrics/x.txt", "a help Old.\nb type gauge\n", "a help New.\nb type counter\n", 2),
+        ("metrics/x.txt", "a help Old.\n", "b help Old.\n", 0),
+        ("names/x.txt", "ironbell.dev/a\n", "ironbell.dev/b\n", 0),
+    ],
+)
+def test_differences_in_prose_are_counted_as_such(
+    surface: Callable[..., int], tmp_path: Path, name: str, old: str, new: str, prose: int
+) -> None:
+    from surface.comparison import compare
+
+    for side, text in (("before", old), ("after", new)):
+        path = tmp_path / side / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    comparison = compare(tmp_path / "before", tmp_path / "after")
+    assert comparison.differs
+    assert whole_table(comparison.text)[name.partition("/")[0]][3] == prose

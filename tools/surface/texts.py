@@ -1,0 +1,52 @@
+"""What of a surface is prose for people: descriptions, help and error messages. The rest is what programs depend on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import yaml
+
+PROSE = ("help", "reference")
+"""Parts that are prose as a whole: what they list is compared in the parts `options`, `definitions` and `metrics`."""
+_MESSAGE = "ironbell: "
+"""How the message of a command begins that fails."""
+_HELP = " help "
+"""What stands before the help of a metric in its line."""
+
+
+def differ_in_prose_only(name: str, old: str, new: str) -> bool:
+    """Return whether two versions of a file of the surface are equal without their prose."""
+    part, _, _ = name.partition("/")
+    if part in PROSE or (old.startswith(_MESSAGE) and new.startswith(_MESSAGE)):
+        return True
+    return _bare(name, old) == _bare(name, new)
+
+
+def without_help(line: str) -> str:
+    """A line of the metrics without a metric's help."""
+    return line.partition(_HELP)[0]
+
+
+def _bare(name: str, text: str) -> Any:
+    try:
+        if name.endswith(".json"):
+            return json.dumps(_without_descriptions(json.loads(text)))  # with the order of fields
+        if name.endswith(".yaml"):
+            return json.dumps([_without_descriptions(document) for document in yaml.safe_load_all(text)], default=str)
+    except (ValueError, yaml.YAMLError):
+        pass
+    return text
+
+
+def _without_descriptions(value: Any) -> Any:
+    """A document without descriptions; a field of that name in a schema, whose value is a schema, is not one."""
+    if isinstance(value, list):
+        return [_without_descriptions(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _without_descriptions(item)
+            for key, item in value.items()
+            if not (key == "description" and isinstance(item, str))
+        }
+    return value
