@@ -31,6 +31,8 @@ class FieldError(msgspec.Struct, frozen=True):
     kind: str
     field: str
     body: str
+    place: str = ""
+    """The path of the value, where upstream names it in the text only and the field is `<nil>`."""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"

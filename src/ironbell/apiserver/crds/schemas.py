@@ -37,7 +37,7 @@ def schema_faults(
     """
     keyword_errors = list(_keyword_faults(schema, path))
     # A schema with an unknown keyword has no known structure.
-    foreign = any(fault.body.endswith("is not supported") for fault in keyword_errors)
+    foreign = any(fault.field.rpartition(".")[2] in _UNSUPPORTED for fault in keyword_errors)
     errors = [] if foreign else structural_faults(schema, path)
     if not errors and not foreign:
         errors = list(_default_faults(schema, path, compile_rule=compile_rule))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from ironbell.apiserver.fielderrors import FieldError, Path, invalid, quoted, render
 
 Check = Callable[[Any, Path, list[FieldError]], None]
@@ -90,4 +92,5 @@ def _report_first(checks: list[Check | None], value: Any, path: Path, errors: li
 
 
 def _fault(path: Path, text: str, errors: list[FieldError]) -> None:
-    errors.append(invalid(_NO_FIELD, "", f"{quoted(render(path))} {text}"))
+    place = render(path)
+    errors.append(msgspec.structs.replace(invalid(_NO_FIELD, "", f"{quoted(place)} {text}"), place=place))

@@ -15,7 +15,6 @@ from typing import Any
 from ironbell.apiserver.fielderrors import FieldError
 
 _NO_FIELD = "<nil>"
-_QUOTED = re.compile(r'"([^"]*)" must (?:not )?validate')
 _INDEX = re.compile(r"\[(\d+)\]")
 _MISSING = object()
 
@@ -28,10 +27,7 @@ def intolerable(
 
 
 def _place(error: FieldError) -> str:
-    if error.field != _NO_FIELD:
-        return error.field
-    matched = _QUOTED.search(error.body)
-    return matched[1] if matched else ""
+    return error.place if error.field == _NO_FIELD else error.field
 
 
 def _is_unchanged(place: str, schema: Mapping[str, Any], new: Any, old: Any) -> bool:

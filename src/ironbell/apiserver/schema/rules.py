@@ -30,6 +30,7 @@ from ironbell.apiserver.warnings import warn
 from ironbell.base.errors import IronbellError
 from ironbell.codec import effort
 from ironbell.codec.cel.costs.meter import OBJECT_BUDGET, CallLimitExceeded, OutOfBudget, budgeted, left
+from ironbell.codec.cel.errors import NoOverloadError
 from ironbell.codec.effort import TooMuchEffort
 
 Rule = Callable[[Any, Any], Any]
@@ -169,7 +170,7 @@ def _check_rule(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[
         raise
     except _FAILURES as error:
         detail = f"{error} evaluating rule: {description}"
-        if str(error).startswith("no such overload"):
+        if isinstance(error, NoOverloadError):
             detail = f"'{error}': call arguments did not match a supported operator, function or macro signature for "
             detail += f"rule: {description}"
         errors.append(invalid(place, rule.type, detail))

@@ -15,6 +15,13 @@ class CelError(IronbellError, ValueError):
     reason, retry = "InvalidExpressionValue", Retry.NEVER
 
 
+class NoOverloadError(CelError):
+    """No operator or function takes values of these types."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"no such overload: {message}")
+
+
 class MissingError(CelError):
     """A field, key or element is absent: optional access tolerates it."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from ironbell.codec.cel.errors import CelError, MissingError
+from ironbell.codec.cel.errors import CelError, MissingError, NoOverloadError
 from ironbell.codec.cel.tokens import Uint
 from ironbell.codec.cel.values.optional import NONE, Optional
 from ironbell.codec.cel.values.values import equal, number_of, pay_for, type_name
@@ -38,7 +38,7 @@ def select(value: Any, names: tuple[str, ...]) -> Any:
             if name in value:
                 return value[name]
         raise MissingError(f"no such key: {names[-1]}")
-    raise CelError(f"no such overload: {type_name(value)}.{names[-1]}")
+    raise NoOverloadError(f"{type_name(value)}.{names[-1]}")
 
 
 def index(value: Any, place: Any) -> Any:
@@ -50,7 +50,7 @@ def index(value: Any, place: Any) -> Any:
     if isinstance(value, list):
         number = number_of(place)
         if number is None or number != int(number):
-            raise CelError(f"no such overload: list[{type_name(place)}]")
+            raise NoOverloadError(f"list[{type_name(place)}]")
         if not 0 <= number < len(value):
             raise MissingError(f"index out of bounds: {place}")
         return value[int(number)]
@@ -59,7 +59,7 @@ def index(value: Any, place: Any) -> Any:
         if element in value:
             return value[element]
         raise MissingError(f"no such key: {place}")
-    raise CelError(f"no such overload: {type_name(value)}[{type_name(place)}]")
+    raise NoOverloadError(f"{type_name(value)}[{type_name(place)}]")
 
 
 def contains(values: Any, member: Any) -> bool:
@@ -69,7 +69,7 @@ def contains(values: Any, member: Any) -> bool:
         return any(equal(value, member) for value in values)
     if isinstance(values, dict):
         return key(member) in values
-    raise CelError(f"no such overload: {type_name(member)} in {type_name(values)}")
+    raise NoOverloadError(f"{type_name(member)} in {type_name(values)}")
 
 
 def key(value: Any) -> Any:
@@ -85,11 +85,11 @@ def truth(value: Any) -> bool:
     """A value that must be a boolean."""
     if isinstance(value, bool):
         return value
-    raise CelError(f"no such overload: {type_name(value)} is not bool")
+    raise NoOverloadError(f"{type_name(value)} is not bool")
 
 
 def negated(value: Any) -> Any:
     """Minus a number or a duration."""
     if type(value) in {int, float, timedelta}:
         return -value
-    raise CelError(f"no such overload: -{type_name(value)}")
+    raise NoOverloadError(f"-{type_name(value)}")

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ironbell.codec.cel import syntax
 from ironbell.codec.cel.costs.actual import FAILED, CallCost, call_cost
-from ironbell.codec.cel.errors import CelError, CelSyntaxError
+from ironbell.codec.cel.errors import CelError, CelSyntaxError, NoOverloadError
 from ironbell.codec.cel.folding import CONVERSIONS, Constant, converted
 from ironbell.codec.cel.functions.functions import CONSTANT_TIME, FUNCTIONS, METHODS
 from ironbell.codec.cel.functions.library import NAMESPACED
@@ -277,7 +277,7 @@ def _applied(function: Callable[..., Any], steps: list[Step], cost: CallCost | i
         try:
             result = function(*arguments)
         except TypeError as error:
-            raise CelError(f"no such overload: {error}") from error
+            raise NoOverloadError(f"{error}") from error
         finally:
             scope[METER].spend(cost if isinstance(cost, int) else cost(arguments, result))
         return result

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.errors import CelError, NoOverloadError
 from ironbell.codec.cel.values.values import number_of, pay_for_characters, type_name
 
 _CLAUSE: Final = re.compile(r"%(?:\.(\d+))?(.?)", re.DOTALL)
@@ -26,7 +26,7 @@ def formatted(text: Any, arguments: Any) -> str:
         CelError: a clause is invalid, has no argument, or does not fit its type.
     """
     if not isinstance(text, str) or not isinstance(arguments, list):
-        raise CelError("no such overload: format needs a string and a list")
+        raise NoOverloadError("format needs a string and a list")
     rest = iter(arguments)
 
     def replaced(match: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from ironbell.codec import re2
-from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.errors import CelError, NoOverloadError
 from ironbell.codec.cel.functions.formatting import formatted
 from ironbell.codec.cel.functions.library import LIBRARY_FUNCTIONS, LIBRARY_METHODS
 from ironbell.codec.cel.tokens import Uint
@@ -37,7 +37,7 @@ def _typed(name: str, *types: type) -> Callable[[Function], Function]:
                 expected is not object and type(value) is not expected
                 for value, expected in zip(arguments, types, strict=True)
             ):
-                raise CelError(f"no such overload: {name}({', '.join(type_name(value) for value in arguments)})")
+                raise NoOverloadError(f"{name}({', '.join(type_name(value) for value in arguments)})")
             return function(*arguments)
 
         return checked
@@ -48,13 +48,13 @@ def _typed(name: str, *types: type) -> Callable[[Function], Function]:
 def _need(name: str, *arguments: tuple[Any, type]) -> None:
     """Check the types of arguments, some of which may have been left out."""
     if any(type(value) is not expected for value, expected in arguments):
-        raise CelError(f"no such overload: {name}({', '.join(type_name(value) for value, _ in arguments)})")
+        raise NoOverloadError(f"{name}({', '.join(type_name(value) for value, _ in arguments)})")
 
 
 def _size(value: Any) -> int:
     if isinstance(value, str | bytes | list | dict):
         return len(value)
-    raise CelError(f"no such overload: size({type_name(value)})")
+    raise NoOverloadError(f"size({type_name(value)})")
 
 
 def _matches(text: str, pattern: str) -> bool:
@@ -179,7 +179,7 @@ def _url_or_none(value: Any) -> SplitResult | None:
 def _url_part(name: str) -> Function:
     def component(value: Any) -> str:
         if not isinstance(value, SplitResult):
-            raise CelError(f"no such overload: {name}({type_name(value)})")
+            raise NoOverloadError(f"{name}({type_name(value)})")
         return {
             "getScheme": value.scheme,
             "getHost": value.netloc.rpartition("@")[2],
@@ -214,7 +214,7 @@ def _index_of(values: Any, expected: Any, start: Any = None) -> int:
         return place if not expected else values.find(expected, place)
     if isinstance(values, list) and start is None:
         return next((place for place, value in enumerate(values) if equal(value, expected)), -1)
-    raise CelError(f"no such overload: indexOf({type_name(values)})")
+    raise NoOverloadError(f"indexOf({type_name(values)})")
 
 
 def _bool(value: Any) -> bool:
@@ -250,12 +250,12 @@ def _last_index_of(values: Any, expected: Any, start: Any = None) -> int:
     if isinstance(values, list) and start is None:
         matches = [place for place, value in enumerate(values) if equal(value, expected)]
         return matches[-1] if matches else -1
-    raise CelError(f"no such overload: lastIndexOf({type_name(values)})")
+    raise NoOverloadError(f"lastIndexOf({type_name(values)})")
 
 
 def _query(value: Any) -> dict[str, list[str]]:
     if not isinstance(value, SplitResult):
-        raise CelError(f"no such overload: getQuery({type_name(value)})")
+        raise NoOverloadError(f"getQuery({type_name(value)})")
     return parse_qs(value.query, keep_blank_values=True)
 
 

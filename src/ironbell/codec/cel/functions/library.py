@@ -16,7 +16,7 @@ import msgspec
 
 from ironbell.base import quantities
 from ironbell.codec import effort
-from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.errors import CelError, NoOverloadError
 from ironbell.codec.cel.values import messages, network, optional
 from ironbell.codec.cel.values.times import TIME_METHODS, duration, timestamp
 from ironbell.codec.cel.values.values import equal, less, pay_for, type_name
@@ -42,7 +42,7 @@ def quantity(text: Any) -> Quantity:
             return Quantity(quantities.amount(text))
     except ValueError as error:
         raise CelError("quantities must match the regular expression of quantities") from error
-    raise CelError(f"no such overload: quantity({type_name(text)})")
+    raise NoOverloadError(f"quantity({type_name(text)})")
 
 
 def _is_quantity(text: Any) -> bool:
@@ -52,7 +52,7 @@ def _is_quantity(text: Any) -> bool:
 def _amount(value: Any) -> Decimal:
     if isinstance(value, Quantity):
         return value.amount
-    raise CelError(f"no such overload: {type_name(value)} is not a quantity")
+    raise NoOverloadError(f"{type_name(value)} is not a quantity")
 
 
 def _added(value: Any, other: Any, sign: int) -> Quantity:
@@ -93,7 +93,7 @@ def _intersects(values: Any, others: Any) -> bool:
 
 def _lists(values: Any, others: Any) -> None:
     if not isinstance(values, list) or not isinstance(others, list):
-        raise CelError("no such overload: sets need lists")
+        raise NoOverloadError("sets need lists")
     for _ in values:
         pay_for(others)
 
@@ -108,7 +108,7 @@ def _range(count: Any) -> list[int]:
 def _list(values: Any) -> list[Any]:
     if isinstance(values, list):
         return values
-    raise CelError(f"no such overload: {type_name(values)} is not a list")
+    raise NoOverloadError(f"{type_name(values)} is not a list")
 
 
 def _slice(values: Any, start: Any, end: Any) -> list[Any]:

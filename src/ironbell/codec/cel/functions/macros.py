@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ironbell.codec import effort
 from ironbell.codec.cel import syntax
 from ironbell.codec.cel.costs.meter import Meter
-from ironbell.codec.cel.errors import CelError, CelSyntaxError
+from ironbell.codec.cel.errors import CelError, CelSyntaxError, NoOverloadError
 from ironbell.codec.cel.folding import Constant
 from ironbell.codec.cel.lookups import truth
 from ironbell.codec.cel.values.optional import Optional
@@ -83,7 +83,7 @@ def loop(node: syntax.Call, steps: Steps) -> Step:
     def comprehend(scope: Scope) -> Any:
         values = target(scope)
         if not isinstance(values, list | dict):
-            raise CelError(f"no such overload: {type_name(values)}.{function}()")
+            raise NoOverloadError(f"{type_name(values)}.{function}()")
         elements: _Elements = zip(values, strict=True)
         if count == 2:
             elements = enumerate(values) if isinstance(values, list) else values.items()
@@ -208,7 +208,7 @@ def optional_map(node: syntax.Call, steps: Steps) -> Step:
             again = meter.spent - previous
             meter.spend(1)
         if not isinstance(value, Optional):
-            raise CelError(f"no such overload: {type_name(value)}.{node.function}()")
+            raise NoOverloadError(f"{type_name(value)}.{node.function}()")
         if not value.present:
             meter.spend(1)
             return value

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from ironbell.codec.cel import syntax
-from ironbell.codec.cel.errors import CelError, Fault
+from ironbell.codec.cel.errors import CelError, Fault, NoOverloadError
 from ironbell.codec.cel.types import DYN, STRING, Type, fits, list_of, optional_of
 from ironbell.codec.cel.values.optional import Optional
 from ironbell.codec.cel.values.values import type_name
@@ -86,7 +86,7 @@ def constructor(node: syntax.Message, compiled: Callable[[syntax.Node], Step]) -
             value = step(scope)
             if is_optional:
                 if not isinstance(value, Optional):
-                    raise CelError(f"no such overload: {type_name(value)} is not optional")
+                    raise NoOverloadError(f"{type_name(value)} is not optional")
                 if not value.present:
                     continue
                 value = value.held
@@ -101,5 +101,5 @@ def constructor(node: syntax.Message, compiled: Callable[[syntax.Node], Step]) -
 def escaped_key(key: Any) -> str:
     """A key as a step of a JSON pointer."""
     if not isinstance(key, str):
-        raise CelError(f"no such overload: {ESCAPE_KEY}({type_name(key)})")
+        raise NoOverloadError(f"{ESCAPE_KEY}({type_name(key)})")
     return key.replace("~", "~0").replace("/", "~1")

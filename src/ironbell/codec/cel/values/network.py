@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.errors import CelError, NoOverloadError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -29,7 +29,7 @@ def ip(text: Any) -> Address:
         CelError: the text is not an address, or has a zone, or stands for an IPv4 address in IPv6.
     """
     if not isinstance(text, str):
-        raise CelError("no such overload: ip() takes a string")
+        raise NoOverloadError("ip() takes a string")
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
@@ -80,13 +80,13 @@ def family(value: Any) -> int:
 def _address(value: Any) -> Address:
     if isinstance(value, ipaddress.IPv4Address | ipaddress.IPv6Address):
         return value
-    raise CelError("no such overload: not an IP address")
+    raise NoOverloadError("not an IP address")
 
 
 def _network(value: Any) -> Network:
     if isinstance(value, Network):
         return value
-    raise CelError("no such overload: not a CIDR")
+    raise NoOverloadError("not a CIDR")
 
 
 def contains_ip(value: Any, other: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.errors import CelError, NoOverloadError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def of_non_zero(value: Any) -> Optional:
 def _checked(value: Any) -> Optional:
     if isinstance(value, Optional):
         return value
-    raise CelError("no such overload: the value is not optional")
+    raise NoOverloadError("the value is not optional")
 
 
 def has_value(value: Any) -> bool:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.errors import CelError, NoOverloadError
 from ironbell.codec.durations import DurationError, parse_duration
 
 _OFFSET = re.compile(r"([+-])?(\d\d):(\d\d)")
@@ -33,7 +33,7 @@ def timestamp(value: Any) -> datetime:
             return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise CelError(f"cannot make a timestamp of {value!r}") from error
-    raise CelError(f"no such overload: timestamp({value!r})")
+    raise NoOverloadError(f"timestamp({value!r})")
 
 
 def duration(value: Any) -> timedelta:
@@ -45,7 +45,7 @@ def duration(value: Any) -> timedelta:
     if isinstance(value, timedelta):
         return value
     if not isinstance(value, str):
-        raise CelError(f"no such overload: duration({value!r})")
+        raise NoOverloadError(f"duration({value!r})")
     try:
         return timedelta(microseconds=parse_duration(value) / 1000)
     except DurationError as error:
@@ -69,7 +69,7 @@ def _field(of_time: Callable[[datetime], int], of_duration: Callable[[timedelta]
             return of_time(_zoned(value, zone))
         if isinstance(value, timedelta) and of_duration is not None:
             return of_duration(value)
-        raise CelError("no such overload: not a timestamp or duration")
+        raise NoOverloadError("not a timestamp or duration")
 
     return get
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ironbell.codec import effort
-from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.errors import CelError, NoOverloadError
 from ironbell.codec.cel.tokens import Uint
 from ironbell.codec.cel.values.lists import KeyedList
 
@@ -98,7 +98,7 @@ def less(left: Any, right: Any) -> bool:
     if type(left) is type(right) and isinstance(left, str | bytes | bool | datetime | timedelta):
         pay_for(left)
         return bool(left < right)
-    raise CelError(f"no such overload: {type_name(left)} < {type_name(right)}")
+    raise NoOverloadError(f"{type_name(left)} < {type_name(right)}")
 
 
 def arithmetic(operator: str, left: Any, right: Any) -> Any:
@@ -125,7 +125,7 @@ def arithmetic(operator: str, left: Any, right: Any) -> Any:
         return _checked(_integer(operator, left, right), _LOWEST, _HIGHEST)
     if type(left) is float and type(right) is float and operator != "%":
         return _double(operator, left, right)
-    raise CelError(f"no such overload: {type_name(left)} {operator} {type_name(right)}")
+    raise NoOverloadError(f"{type_name(left)} {operator} {type_name(right)}")
 
 
 def _shifted(operator: str, left: Any, right: timedelta) -> Any:
