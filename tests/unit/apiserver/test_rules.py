@@ -7,6 +7,7 @@ from typing import Any
 
 from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.apiserver.schema.rules import Rule
+from ironbell.codec.cel.errors import CelError, NoOverloadError
 
 
 def compile_python(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, gives: str = "") -> Rule:
@@ -76,6 +77,19 @@ def test_rules_wait_for_a_sound_structure() -> None:
 def test_a_rule_that_cannot_be_evaluated_is_a_fault() -> None:
     result = check({"rule": "self['missing'] > 1"}, {})
     assert result == ["spec: Invalid value: \"object\": 'missing' evaluating rule: self['missing'] > 1"]
+
+
+def test_the_type_of_an_error_decides_its_message_and_not_its_text() -> None:
+    def failing(error: Exception) -> str:
+        def rule(self: object, old: object) -> bool:
+            raise error
+
+        spec = {"type": "object", "x-kubernetes-validations": [{"rule": "r"}]}
+        schema = compile_schema(spec, compile_rule=lambda *_, **__: rule)
+        return str(schema.validate({}, None)[0])
+
+    assert "arguments did not match a supported operator" in failing(NoOverloadError("int < string"))
+    assert failing(CelError("no such overload: x")).endswith("no such overload: x evaluating rule: r")
 
 
 def test_a_value_of_a_map_is_named_by_its_key() -> None:

@@ -251,3 +251,15 @@ def test_a_string_that_is_good_in_one_field_is_not_in_another_and_bad_ones_stay_
         assert fault.field == "spec.digits"
     for _ in range(2):
         assert len(compiled.validate({"spec": {"short": "abcd"}})) == 1
+
+
+@pytest.mark.parametrize("key", ["a", 'a"b', "a.b", '" must validate'])
+def test_an_old_error_of_a_combination_is_tolerated_whatever_its_place_is_called(key: str) -> None:
+    choice = {"type": "string", "anyOf": [{"pattern": "^a"}, {"pattern": "^b"}]}
+    schema = compile_schema(
+        {"type": "object", "properties": {"map": {"type": "object", "additionalProperties": choice}}}
+    )
+    old = {"map": {key: "c", "z": "a"}}
+    assert schema.validate(old)
+    assert schema.validate({"map": {key: "c", "z": "b"}}, old) == []
+    assert schema.validate({"map": {key: "d", "z": "a"}}, old)
