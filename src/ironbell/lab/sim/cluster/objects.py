@@ -205,7 +205,8 @@ def _cluster_info(server: str, authority: bytes) -> str:
 
 def _roles() -> Iterator[Placed]:
     read = ["get"]
-    yield _cluster_role("kubeadm:get-nodes", [{"apiGroups": [""], "resources": ["nodes"], "verbs": read}])
+    rule: Fields = {"apiGroups": [""], "resources": ["nodes"], "verbs": read}
+    yield _placed(CLUSTER_ROLES, "ClusterRole", {"name": "kubeadm:get-nodes"}, rules=[rule])
     yield _cluster_role_binding("kubeadm:get-nodes", "kubeadm:get-nodes", _NODES_GROUP)
     yield _cluster_role_binding("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", _NODES_GROUP)
     csr = "system:certificates.k8s.io:certificatesigningrequests"
@@ -221,17 +222,10 @@ def _roles() -> Iterator[Placed]:
     ):
         rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [resource], "verbs": read}
         meta = {"name": name, "namespace": namespace}
-        yield ROLES, {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": meta, "rules": [rule]}
-        yield (
-            ROLE_BINDINGS,
-            {
-                "apiVersion": f"{_RBAC}/v1",
-                "kind": "RoleBinding",
-                "metadata": meta,
-                "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
-                "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group} for group in groups],
-            },
-        )
+        reference = {"apiGroup": _RBAC, "kind": "Role", "name": name}
+        subjects = [{"apiGroup": _RBAC, "kind": "Group", "name": group} for group in groups]
+        yield _placed(ROLES, "Role", meta, rules=[rule])
+        yield _placed(ROLE_BINDINGS, "RoleBinding", meta, roleRef=reference, subjects=subjects)
 
 
 def _kube_proxy(run: Kubeadm, version: str) -> Iterator[Placed]:
@@ -239,24 +233,15 @@ def _kube_proxy(run: Kubeadm, version: str) -> Iterator[Placed]:
     labels = {"k8s-app": "kube-proxy"}
     meta = {"name": "kube-proxy", "namespace": _SYSTEM}
     container = {"name": "kube-proxy", "image": f"{repository}/kube-proxy:{version.replace('+', '_')}"}
-    yield SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+    yield _placed(SERVICE_ACCOUNTS, "ServiceAccount", meta)
     yield _config_map("kube-proxy", {"config.conf": "kind: KubeProxyConfiguration\n"}, labels={"app": "kube-proxy"})
-    yield (
-        DAEMON_SETS,
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "metadata": {**meta, "labels": labels},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "updateStrategy": {"type": "RollingUpdate"},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {"hostNetwork": True, "serviceAccountName": "kube-proxy", "containers": [container]},
-                },
-            },
-        },
-    )
+    pod = {"hostNetwork": True, "serviceAccountName": "kube-proxy", "containers": [container]}
+    spec = {
+        "selector": {"matchLabels": labels},
+        "updateStrategy": {"type": "RollingUpdate"},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    yield _placed(DAEMON_SETS, "DaemonSet", {**meta, "labels": labels}, spec=spec)
 
 
 def _coredns(run: Kubeadm) -> Iterator[Placed]:
@@ -268,7 +253,7 @@ def _coredns(run: Kubeadm) -> Iterator[Placed]:
     meta = {"name": "coredns", "namespace": _SYSTEM}
     domain = run.section("ClusterConfiguration", "networking").get("dnsDomain") or "cluster.local"
     corefile = f".:53 {{\n    errors\n    health\n    ready\n    kubernetes {domain} in-addr.arpa ip6.arpa\n}}\n"
-    yield SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+    yield _placed(SERVICE_ACCOUNTS, "ServiceAccount", meta)
     yield _config_map("coredns", {"Corefile": corefile})
     container = {
         "name": "coredns",
@@ -280,56 +265,29 @@ def _coredns(run: Kubeadm) -> Iterator[Placed]:
         "name": "config-volume",
         "configMap": {"name": "coredns", "items": [{"key": "Corefile", "path": "Corefile"}]},
     }
-    yield (
-        DEPLOYMENTS,
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {**meta, "labels": labels},
-            "spec": {
-                "replicas": 2,
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {"serviceAccountName": "coredns", "containers": [container], "volumes": [volume]},
-                },
-            },
-        },
-    )
+    pod = {"serviceAccountName": "coredns", "containers": [container], "volumes": [volume]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    yield _placed(DEPLOYMENTS, "Deployment", {**meta, "labels": labels}, spec=spec)
     ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
-    service = {"selector": labels, "ports": ports}
-    yield (
-        SERVICES,
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "kube-dns", "namespace": _SYSTEM, "labels": labels},
-            "spec": service,
-        },
-    )
+    service_meta = {"name": "kube-dns", "namespace": _SYSTEM, "labels": labels}
+    yield _placed(SERVICES, "Service", service_meta, spec={"selector": labels, "ports": ports})
+
+
+def _placed(where: Collection, kind: str, meta: Fields, **content: Any) -> Placed:
+    return where, {"apiVersion": where.api_version, "kind": kind, "metadata": meta, **content}
 
 
 def _config_map(
     name: str, data: Mapping[str, str], *, namespace: str = _SYSTEM, labels: Mapping[str, str] | None = None
 ) -> Placed:
     meta: Fields = {"name": name, "namespace": namespace} | ({"labels": dict(labels)} if labels else {})
-    return CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
-
-
-def _cluster_role(name: str, rules: list[Fields]) -> Placed:
-    return CLUSTER_ROLES, {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": rules,
-    }
+    return _placed(CONFIG_MAPS, "ConfigMap", meta, data=dict(data))
 
 
 def _cluster_role_binding(name: str, role: str, group: str) -> Placed:
-    return CLUSTER_ROLE_BINDINGS, {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group}],
-    }
+    reference, subject = (
+        {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+        {"apiGroup": _RBAC, "kind": "Group", "name": group},
+    )
+    return _placed(CLUSTER_ROLE_BINDINGS, "ClusterRoleBinding", {"name": name}, roleRef=reference, subjects=[subject])
