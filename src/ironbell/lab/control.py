@@ -34,12 +34,12 @@ class LabCommandError(IronbellError):
 
 
 async def obey(bmcs: Mapping[str, VirtualBmc], request: Any) -> dict[str, Any]:
-    """Carry out one request; never raises for what a request says."""
+    """Carry out one request; an invalid request is answered, never raised."""
     if not isinstance(request, dict):
-        return {"ok": False, "message": "a request is a JSON object"}
+        return {"ok": False, "message": "the request is not a JSON object"}
     bmc = bmcs.get(str(request.get("machine")))
     if bmc is None:
-        return {"ok": False, "message": f"no machine {request.get('machine')!r}; there are {', '.join(bmcs)}"}
+        return {"ok": False, "message": f"the lab has no machine {request.get('machine')!r}; it has {', '.join(bmcs)}"}
     try:
         if "power" in request:
             if request["power"] not in POWER:

@@ -72,7 +72,7 @@ class MachineDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     name: str
     kind: Literal["qemu", "namespace"] = "qemu"
-    """`namespace`: made of Linux namespaces, for machines that shall be fast where there is no KVM."""
+    """`namespace`: made of Linux namespaces, for fast machines on a host without KVM."""
     firmware: Literal["uefi", "bios"] = "uefi"
     memory: int = 1536
     """MiB."""

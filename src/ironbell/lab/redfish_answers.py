@@ -82,7 +82,7 @@ class Sessions:
     sessions: dict[str, str] = field(default_factory=dict, repr=False, kw_only=True)
     """Identities by token, the oldest first."""
     evicts_oldest: ClassVar[bool] = False
-    """Whether a new session ends the oldest one when there are too many, as on many BMCs; else it is rejected."""
+    """Whether a session beyond the limit ends the oldest one, as on many BMCs; otherwise it is rejected."""
 
     def admits(self, request: web.Request) -> bool:
         """Return whether a request needs no authentication, or has one that is valid."""

@@ -35,7 +35,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     power_on_ignored: Rate = 0.0
     """Share of the power-ons and resets that the BMC confirms, and that have no effect."""
     action_fails: Rate = 0.0
-    """Share of the actions."""
+    """Share of the actions that fail."""
     action_message: str = ""
     """Message that the agent reports for an action that fails; empty for a message of the simulation's own."""
     slow_boot: Rate = 0.0
@@ -44,7 +44,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     agent_vanishes: Rate = 0.0
     """Share of the actions in which the machine stops, and reports nothing any more until it is reset."""
     kubeadm_fails: Rate = 0.0
-    """Share of the runs of kubeadm."""
+    """Share of the runs of kubeadm that fail."""
 
 
 class FaultsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

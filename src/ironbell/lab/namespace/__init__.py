@@ -1,4 +1,4 @@
-"""Machines made of Linux namespaces and a cgroup: native speed where there is no KVM.
+"""Machines made of Linux namespaces and a cgroup: native speed on a host without KVM.
 
 A stand-in takes firmware's place: it asks DHCP as a PXE ROM and then as iPXE does, fetches what they would fetch, obeys
 the script, and unpacks the served initramfs as the kernel would. From there on everything is real: the boot stage and

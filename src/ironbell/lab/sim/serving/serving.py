@@ -62,7 +62,7 @@ class Ports:
         """Address of a cluster's API.
 
         Raises:
-            NoPortError: there is no port left.
+            NoPortError: all ports are in use.
         """
         held = self._ports.get(cluster)
         if held is None:
