@@ -1,1 +1,1 @@
-"""Layer 5: servers toward machines. They are independent of each other and answer from memory."""
+"""Layer 5: servers for machines. They are independent of each other and answer from memory."""

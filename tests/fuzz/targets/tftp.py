@@ -17,11 +17,11 @@ from ironbell.codec.tftp import (
     TftpDecodeError,
 )
 from ironbell.codec.tftp.messages import Data, Error, OptionAck, Request, decode, request_bytes
-from ironbell.services.tftp.paths import PathRefusedError, served_path
+from ironbell.services.tftp.server import PathRejectedError, served_path
 
 from ..checks import Reader, check_line, piece
 
-INSTRUMENTED = ("ironbell.codec.tftp", "ironbell.services.tftp.paths")
+INSTRUMENTED = ("ironbell.codec.tftp", "ironbell.services.tftp.server")
 LONGEST = 600
 WORDS = (
     b"\0\1", b"\0\2", b"\0\3", b"\0\4\0\0", b"\0\4\0\1", b"\0\5\0\0", b"\0\6", b"octet\0", b"netascii\0", b"blksize\0",
@@ -149,7 +149,7 @@ def _check_codec(data: bytes) -> None:
         # Empty strings at the end are padding, so that a request that ends in one is not what is written.
         if [message.mode, *message.options.values()][-1]:
             assert decode(request_bytes(message)) == message, "a request that was written reads otherwise"
-        with contextlib.suppress(PathRefusedError):
+        with contextlib.suppress(PathRejectedError):
             _check_path(served_path(message.filename))
 
 

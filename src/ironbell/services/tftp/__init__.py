@@ -1,6 +1,6 @@
-"""TFTP toward machines: boot files by RFC 1350 with blksize, tsize, timeout and windowsize.
+"""Boot files for machines over TFTP: RFC 1350 with blksize, tsize, timeout and windowsize.
 
-`open_tftp_socket` opens (with privileges), `TftpServer` serves what its `fetch` gives.
+`open_tftp_socket` opens the socket, which needs privileges; `TftpServer` serves the files that its `fetch` returns.
 """
 
 from ironbell.services.tftp.server import Fetch, TftpServer, TftpSettings

@@ -1,8 +1,9 @@
-"""The TFTP server: requests go to `fetch`, files go out in blocks.
+"""The TFTP server: it takes a path from each request, gets the file's content from `fetch`, and sends it in blocks.
 
-What a name means is not decided here: `fetch(path, client address)` gives the content, or None or `NotServedError`.
-By default everything leaves from the port that was asked, which passes firewalls and NAT; a port per transfer is there
-for firmware that insists on it.
+`fetch(path, client address)` returns the content or None, or raises `NotServedError`. Firmware writes leading,
+backward and doubled slashes, and upstream's iPXE appends a trace id to the name; `served_path` normalizes it, and
+rejects a name that leaves the served tree before a file is opened. By default blocks are sent from the port that
+received the request, which passes firewalls and NAT; a port per transfer is for firmware that insists on it.
 
 Source: RFC 1350; tinkerbell/tinkerbell: smee/internal/ipxe/binary/tftp.go.
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from ironbell.base.errors import IronbellError
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.rejections import Rejections
 from ironbell.codec.tftp import (
     Content,
@@ -34,22 +35,51 @@ from ironbell.codec.tftp import (
 )
 from ironbell.codec.tftp.engine import Event
 from ironbell.codec.tftp.slots import MAX_TRANSFERS
-from ironbell.contract.servers.boot_files import NotServedError
-from ironbell.services.tftp.endpoint import ACTIVE, BYTES, REFUSED, STRAYS, TRANSFERS, Endpoint
-from ironbell.services.tftp.paths import PathRefusedError, served_path
-from ironbell.services.tftp.sockets import Peer, TftpSocketError, open_tftp_socket
+from ironbell.contract.servers.boot_files import NotServedError, without_trace_id
+from ironbell.services.tftp.sockets import (
+    ACTIVE,
+    BYTES,
+    REJECTED,
+    STRAYS,
+    TRANSFERS,
+    Endpoint,
+    Peer,
+    TftpSocketError,
+    open_tftp_socket,
+)
 
 log = structlog.get_logger()
 
 _SHOWN = 200
 """Characters of a file name in an error."""
+_LONGEST = 1024
 Fetch = Callable[[str, str], Awaitable[Content | None]]
-"""(path, client's IP address) to the file's content, or None if there is none for this client."""
+"""(path, client's IP address) to the file's content, or None if this client has no such file."""
+
+
+class PathRejectedError(IronbellError):
+    """A file name that cannot name a served file."""
+
+    reason, retry = "PathRefused", Retry.NEVER
+
+
+def served_path(filename: str) -> str:
+    """Return the relative path for a file name, with single slashes and without a trace id.
+
+    Raises:
+        PathRejectedError: the name is empty, climbs with `..`, or holds control characters.
+    """
+    if len(filename) > _LONGEST or not filename.isprintable():
+        raise PathRejectedError("the file name is too long or holds control characters")
+    parts = [part for part in without_trace_id(filename).replace("\\", "/").split("/") if part not in {"", "."}]
+    if not parts or ".." in parts:
+        raise PathRejectedError(f"the file name {filename!r} does not name a file below the served tree")
+    return "/".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class TftpSettings:
-    """How files are sent."""
+    """Options and limits of transfers."""
 
     limits: Limits = field(default_factory=Limits)
     retransmission: Retransmission = field(default_factory=Retransmission)
@@ -57,12 +87,12 @@ class TftpSettings:
     max_transfers: int = MAX_TRANSFERS
     transfers_per_address: int = 64
     transfers_per_relay: int = 512
-    """For addresses that many machines may ask from."""
+    """For addresses that many machines may send requests from."""
     fetch_timeout_s: float = 30.0
 
 
 class TftpServer:
-    """Serves one socket from `open_tftp_socket`; the socket stays the caller's to close."""
+    """Serves one socket from `open_tftp_socket`. The caller closes the socket."""
 
     def __init__(
         self,
@@ -72,14 +102,14 @@ class TftpServer:
         settings: TftpSettings | None = None,
         relays: Container[str] = frozenset(),
     ) -> None:
-        """`relays` are the addresses that many machines may ask from."""
+        """`relays` are the addresses that many machines may send requests from."""
         self._sock = sock
         self._fetch = fetch
         self._settings = settings or TftpSettings()
         self._relays = relays
 
     async def run(self) -> None:
-        """Serve until cancelled; running transfers end with it."""
+        """Serve until cancelled, which ends running transfers."""
         async with asyncio.TaskGroup() as group:
             session = _Session(self._sock, self._fetch, settings=self._settings, relays=self._relays, group=group)
             try:
@@ -105,7 +135,7 @@ class _Session:
         self._relays = relays
         self._group = group
         self._rejections = Rejections(level=logging.INFO)
-        self._main = Endpoint(sock, self._engine(), self._happened)
+        self._main = Endpoint(sock, self._engine(), self._on_event)
 
     def close(self) -> None:
         self._main.close()
@@ -113,20 +143,21 @@ class _Session:
 
     def _engine(self) -> Engine[Peer]:
         settings = self._settings
-        return Engine(settings.limits, settings.retransmission, settings.max_transfers, self._share)
+        return Engine(settings.limits, settings.retransmission, settings.max_transfers, self._quota)
 
-    def _share(self, peer: Peer) -> tuple[str, int]:
+    def _quota(self, peer: Peer) -> tuple[str, int]:
+        """Return the owner of the peer's slots, and the transfers that it may have at a time."""
         is_relay = peer.address in self._relays
         return peer.address, self._settings.transfers_per_relay if is_relay else self._settings.transfers_per_address
 
-    def _happened(self, event: Event[Peer]) -> None:
+    def _on_event(self, event: Event[Peer]) -> None:
         match event:
             case Requested():
                 self._group.create_task(self._answer(event), name=f"tftp {event.request.filename}")
             case Finished():
                 self._finished(event)
             case Rejected():
-                REFUSED.labels(event.code.name.lower()).inc()
+                REJECTED.labels(event.code.name.lower()).inc()
                 self._rejections.log(
                     event.peer.address, "tftp request rejected", path=event.filename, message=event.message
                 )
@@ -135,20 +166,20 @@ class _Session:
         ACTIVE.set(len(self._main.engine))
 
     async def _answer(self, requested: Requested[Peer]) -> None:
-        """Look for the file and start sending it. A task boundary: whatever goes wrong here ends one request."""
+        """Fetch the file and start sending it. A task boundary: a failure ends this request only."""
         try:
             async with asyncio.timeout(self._settings.fetch_timeout_s):
                 content = await self._fetch(served_path(requested.request.filename), requested.peer.address)
         except NotServedError as error:
             self._main.reject(requested, ErrorCode.NOT_FOUND, error.message)
-        except PathRefusedError as error:
+        except PathRejectedError as error:
             self._main.reject(requested, ErrorCode.ACCESS_VIOLATION, error.message)
         except IronbellError as error:
             self._main.reject(requested, ErrorCode.UNDEFINED, error.message)
         except Exception as error:  # noqa: BLE001 - task boundary
             values = {"path": requested.request.filename, "error": repr(error)}
             self._rejections.log(requested.peer.address, "tftp fetch failed", **values)
-            self._main.reject(requested, ErrorCode.UNDEFINED, "the file cannot be read now")
+            self._main.reject(requested, ErrorCode.UNDEFINED, "the file cannot be read at the moment")
         else:
             if content is None:
                 name = requested.request.filename[:_SHOWN]
@@ -159,24 +190,24 @@ class _Session:
                 await self._serve_on_own_port(requested, content)
 
     async def _serve_on_own_port(self, requested: Requested[Peer], content: Content) -> None:
-        """One transfer on a socket of its own. The main engine keeps the request, so that repeats are known."""
-        over = asyncio.Event()
+        """Serve one transfer on a socket of its own. The main engine keeps the request, to recognize repeated ones."""
+        completed = asyncio.Event()
 
-        def happened(event: Event[Peer]) -> None:
-            self._happened(event)
+        def on_event(event: Event[Peer]) -> None:
+            self._on_event(event)
             if isinstance(event, Finished):
-                over.set()
+                completed.set()
 
         try:
             sock = open_tftp_socket(socket.inet_ntoa(requested.peer.local), 0)
         except TftpSocketError as error:
             self._main.reject(requested, ErrorCode.UNDEFINED, error.message)
             return
-        endpoint = Endpoint(sock, self._engine(), happened)
+        endpoint = Endpoint(sock, self._engine(), on_event)
         try:
             endpoint.engine.adopt(requested)
             endpoint.serve(requested, content)
-            await over.wait()
+            await completed.wait()
         finally:
             self._main.engine.forget(requested)
             endpoint.close()

@@ -14,7 +14,7 @@ from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.dhcp import MacFormat, Mode, PlainIpxe
 from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
 from ironbell.services.dhcp.settings import DhcpSettings, endpoints
-from ironbell.services.tftp.paths import served_path
+from ironbell.services.tftp.server import served_path
 from support.network.dhcp import MAC, OWN, SCRIPT, ask, known, pxe, request
 
 RASPBERRY_PI = "b8:27:eb:00:00:01"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.services.tftp.paths import PathRefusedError, served_path
+from ironbell.services.tftp.server import PathRejectedError, served_path
 
 TRACE = "-00-23b1e307bb35484f535a1f772c06910e-d887dc3912240434-01"
 
@@ -48,7 +48,7 @@ def test_a_name_means_a_relative_path(filename: str, path: str) -> None:
     ],
 )
 def test_names_that_leave_the_tree_are_refused(filename: str) -> None:
-    with pytest.raises(PathRefusedError):
+    with pytest.raises(PathRejectedError):
         served_path(filename)
 
 
@@ -56,7 +56,7 @@ def test_names_that_leave_the_tree_are_refused(filename: str) -> None:
 def test_no_name_leads_out(filename: str) -> None:
     try:
         path = served_path(filename)
-    except PathRefusedError:
+    except PathRejectedError:
         return
     assert not path.startswith("/")
     assert ".." not in path.split("/")
