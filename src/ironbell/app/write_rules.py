@@ -220,7 +220,7 @@ TABLE: Final = (
             WORKFLOW_PROGRESS,
             names.LOG_REPLICA,
             names.MACHINE_REPORT,
-            names.REFUSED,
+            names.REJECTED_AGENT,
             f"{LOG_PREFIX}*",
         ),
         "Reports of agents beside the state of actions.",

@@ -270,7 +270,7 @@ def _check_nothing_stays(site: _Site) -> None:
     for address in connections._addresses.values():
         assert (address.connections, address.calls, len(address.idle)) == (0, 0, 0), "something stays of an address"
     connections._addresses.clear()
-    assert receive._ROOM._taken == 0, "room for a message stays taken"
+    assert receive._ROOM._reserved == 0, "room for a message stays taken"
     assert not receive._ROOM._by_address
 
 

@@ -10,7 +10,7 @@ from ironbell.contract.servers.boot_token import Identity, is_marked
 from ironbell.contract.servers.identity import IDENTITY, KNOWN_BY, Way, metadata_needs_token, requires_token
 from ironbell.operations.why.model import Object
 from ironbell.operations.why.world import annotation, annotation_object, group_of
-from ironbell.services.workflow.names import REFUSED
+from ironbell.services.workflow.names import REJECTED_AGENT
 
 _WAYS: Final = {
     Way.TOKEN: "was last identified by the token of its boot; its request came from {peer}",
@@ -55,7 +55,7 @@ def _of_workflow(obj: Object) -> tuple[str, ...]:
 
 
 def _rejection_message(obj: Object) -> str:
-    rejection = annotation_object(obj, REFUSED)
+    rejection = annotation_object(obj, REJECTED_AGENT)
     if not rejection.get("why"):
         return ""
     return f"A request of an agent for its actions was rejected at {rejection.get('time', '')}: {rejection['why']}."

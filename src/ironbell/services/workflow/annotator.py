@@ -1,8 +1,8 @@
-"""Writes annotations that change often, seldom enough.
+"""Writes of annotations that change often, at a limited rate.
 
-Only the latest value of each annotation counts. A Workflow is written at most every two seconds, and all together at
-most so often per second as the API can well bear; with more machines each one's turn comes later. What nobody waits for
-may wait for what else comes. A value that could not be written is dropped: the next one comes soon.
+Only the latest value of each annotation is written: a Workflow every two seconds at most, all together at most 25 a
+second, so that with more machines each waits longer. A value that may wait is written with the next one. A value that
+could not be written is dropped, since the next one follows soon.
 """
 
 from __future__ import annotations
@@ -10,42 +10,46 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+import msgspec
 import structlog
 
 from ironbell.api.client import ApiError, NotFound
-from ironbell.base.clock import Clock
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.base.clock import Clock, rfc3339
+from ironbell.services.workflow import names
 from ironbell.services.workflow.index import Key
 from ironbell.services.workflow.writer import WorkflowWriter
 
 INTERVAL_S = 2.0
+REJECTION_PERIOD_S = 60.0
 _WRITES_PER_S = 25.0
-_LOOK_S = 0.5
-"""How long at most a value that is to be written at once stands behind those that have time."""
+_CHECK_S = 0.5
+"""Longest time that an urgent value waits behind values that may wait."""
 
 log = structlog.get_logger()
 
 
 @dataclass
 class Annotator:
-    """`put` values; `run` writes them."""
+    """Queue of annotations: `put` adds values, `run` writes them."""
 
     writer: WorkflowWriter
     clock: Clock
     _pending: dict[Key, dict[str, str | None]] = field(default_factory=dict)
     _written_at: dict[Key, float] = field(default_factory=dict)
     _due: dict[Key, float] = field(default_factory=dict)
-    """When those are to be written at the latest that have time."""
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Latest time to write the values of a Workflow, monotonic."""
+    _added: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, key: Key, name: str, value: str | None, *, within_s: float = 0.0) -> None:
-        """Write this value some time soon; within so many seconds, or with what else is written before that."""
+        """Have a value written soon; or within `within_s`, together with other values of the Workflow."""
         due = self.clock.monotonic() + within_s
         self._due[key] = min(due, self._due.get(key, due))
         self._pending.setdefault(key, {})[name] = value
-        self._news.set()
+        self._added.set()
 
     def forget(self, key: Key, name: str) -> None:
-        """Do not write what is still pending."""
+        """Drop the value of an annotation if it is still pending."""
         if (values := self._pending.get(key)) is not None:
             values.pop(name, None)
             if not values:
@@ -55,19 +59,19 @@ class Annotator:
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
-            await self._news.wait()
+            await self._added.wait()
             key, wait_s = self._next()
             if key is None:
-                self._news.clear()
+                self._added.clear()
                 continue
             if wait_s > 0:
-                await asyncio.sleep(min(wait_s, _LOOK_S))
+                await asyncio.sleep(min(wait_s, _CHECK_S))
                 continue
             await self._write(key)
             await asyncio.sleep(1.0 / _WRITES_PER_S)
 
     def _next(self) -> tuple[Key | None, float]:
-        """Whose turn it is, and in how long."""
+        """The Workflow to write next, and the seconds until then."""
         now = self.clock.monotonic()
         self._written_at = {key: at for key, at in self._written_at.items() if now < at + INTERVAL_S}
         if not self._pending:
@@ -88,3 +92,25 @@ class Annotator:
             self._written_at.pop(key, None)
         except ApiError as error:
             log.warning("annotation not written", workflow="/".join(key), error=error.message)
+
+
+@dataclass
+class RejectionRecorder:
+    """Records rejected agents on Workflows, for `ironbell why`; without an annotator it records nothing.
+
+    Any client can send requests, so a Workflow is written for them once a minute at most.
+    """
+
+    annotator: Annotator | None
+    clock: Clock
+    _recorded_at: dict[Key, float] = field(default_factory=dict)
+
+    def record(self, workflow: Workflow, peer: str, reason: str) -> None:
+        """Record a rejection, unless another was recorded in the last minute."""
+        now = self.clock.monotonic()
+        self._recorded_at = {key: at for key, at in self._recorded_at.items() if now < at + REJECTION_PERIOD_S}
+        if self.annotator is None or workflow.key in self._recorded_at:
+            return
+        self._recorded_at[workflow.key] = now
+        document = {"peer": peer, "time": rfc3339(self.clock.now()), "why": reason}
+        self.annotator.put(workflow.key, names.REFUSED, msgspec.json.encode(document).decode())

@@ -1,7 +1,7 @@
-"""What a decision wants to change on a Workflow, and the merge patches that do it.
+"""Changes to a Workflow that a decision returns, and their merge patches.
 
-Lists are replaced as a whole by a merge patch: the new list is made from the stored object's own JSON, so that fields
-unknown to our types survive.
+A merge patch replaces a list as a whole: the new list is built from the stored object's own JSON, so that fields that
+our types do not have survive.
 
 Source: RFC 7396.
 """
@@ -20,7 +20,7 @@ from ironbell.contract.servers.boot_progress import PROGRESS
 
 
 class Code(Enum):
-    """The gRPC codes that decisions use, by name."""
+    """gRPC codes of decisions, by name."""
 
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
     NOT_FOUND = "NOT_FOUND"
@@ -29,6 +29,7 @@ class Code(Enum):
 
 
 Place = tuple[int, int]
+"""Index of a task, and of an action in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Change:
 
 
 def failed_at(workflow: Workflow, agent_id: str, *, place: Place, message: str, now: str) -> Change:
-    """The change that ends the Workflow as FAILED at the action in this place."""
+    """The change that ends the Workflow as FAILED at the action at `place`."""
     task = workflow.status.tasks[place[0]]
     action = task.actions[place[1]]
     failed = WorkflowState.FAILED.value
@@ -64,18 +65,18 @@ def failed_at(workflow: Workflow, agent_id: str, *, place: Place, message: str, 
 
 
 def annotations_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:
-    """The merge patch of the annotations, for the version in `raw`; None when they are as wanted."""
+    """The merge patch of the annotations, for the version in `raw`; None if they already have the desired values."""
     present = raw.get("metadata", {}).get("annotations") or {}
-    wanted = {key: value for key, value in change.annotations.items() if present.get(key) != value}
-    if not wanted:
+    desired = {key: value for key, value in change.annotations.items() if present.get(key) != value}
+    if not desired:
         return None
-    return msgspec.json.encode({"metadata": {"resourceVersion": _version(raw), "annotations": wanted}})
+    return msgspec.json.encode({"metadata": {"resourceVersion": _version(raw), "annotations": desired}})
 
 
 def status_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:
-    """The merge patch of the status subresource, for the version in `raw`; None when it is as wanted."""
+    """The merge patch of the status subresource, for the version in `raw`; None if it already has the desired values."""
     present = raw.get("status") or {}
-    wanted: dict[str, Any] = {key: value for key, value in change.status.items() if present.get(key) != value}
+    desired: dict[str, Any] = {key: value for key, value in change.status.items() if present.get(key) != value}
     if change.actions:
         tasks = msgspec.json.decode(msgspec.json.encode(present.get("tasks", [])))
         for (task, action), fields in change.actions.items():
@@ -84,10 +85,10 @@ def status_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:
             for key in [key for key, value in fields.items() if value is None]:
                 target.pop(key, None)
         if tasks != present.get("tasks"):
-            wanted["tasks"] = tasks
-    if not wanted:
+            desired["tasks"] = tasks
+    if not desired:
         return None
-    return msgspec.json.encode({"metadata": {"resourceVersion": _version(raw)}, "status": wanted})
+    return msgspec.json.encode({"metadata": {"resourceVersion": _version(raw)}, "status": desired})
 
 
 def _version(raw: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""Workflows in memory, by agent, with a way to wait for a change that concerns one agent.
+"""Workflows in memory, by agent, with a way to wait for a change of one agent's Workflows.
 
-An informer feeds it; the service adds what it has just written, so that it reads its own writes. Waiting costs
-nothing while nothing happens, and a change wakes only the agents that it concerns.
+An informer feeds it, and the service adds each Workflow that it has written, so that it reads its own writes. A change
+wakes only the agents that the Workflow names.
 """
 
 from __future__ import annotations
@@ -9,45 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 
 Key = tuple[str, str]
 
 
-class WorkflowIndex(Protocol):
-    """What the service needs to know without asking the API."""
-
-    def workflows_for(self, agent_id: str) -> Sequence[Workflow]:
-        """Workflows whose `status.agentID` is this agent's."""
-        ...
-
-    def get(self, namespace: str, name: str) -> Workflow | None: ...
-
-    def running(self) -> Sequence[Workflow]:
-        """Workflows in state RUNNING."""
-        ...
-
-    async def changed(self, *agent_ids: str) -> None:
-        """Return when a Workflow of the agent, which goes by any of these ids, has changed after this was awaited.
-
-        It must be registered before the first suspension, so that `if nothing: await changed()` misses no change.
-        """
-        ...
-
-    def upsert(self, workflow: Workflow) -> None:
-        """Take in a Workflow as just written; an older version than the known one is ignored."""
-        ...
-
-    def remove(self, namespace: str, name: str) -> None:
-        """Forget a Workflow that is gone."""
-        ...
-
-
 @dataclass
 class WorkflowTable:
-    """The index, to be fed by informer events through `follow`."""
+    """The index. Informer events reach it through `follow`."""
 
     _objects: dict[Key, Workflow] = field(default_factory=dict)
     _by_agent: dict[str, dict[Key, Workflow]] = field(default_factory=dict)
@@ -58,6 +28,7 @@ class WorkflowTable:
         return len(self._objects)
 
     def workflows_for(self, agent_id: str) -> Sequence[Workflow]:
+        """Workflows whose `status.agentID` is `agent_id`."""
         return list(self._by_agent.get(agent_id, {}).values())
 
     def get(self, namespace: str, name: str) -> Workflow | None:
@@ -67,6 +38,7 @@ class WorkflowTable:
         return list(self._running.values())
 
     def upsert(self, workflow: Workflow) -> None:
+        """Store a Workflow; a version that is older than the stored one is ignored."""
         known = self._objects.get(workflow.key)
         if known is not None:
             if _is_older(workflow, known):
@@ -84,13 +56,17 @@ class WorkflowTable:
             self._drop(known)
 
     def follow(self, old: Workflow | None, new: Workflow | None) -> None:
-        """Take in a change that an informer saw."""
+        """Apply a change that an informer observed."""
         if new is not None:
             self.upsert(new)
         elif old is not None:
             self.remove(*old.key)
 
     async def changed(self, *agent_ids: str) -> None:
+        """Return when a Workflow of an agent with any of these ids has changed after this was awaited.
+
+        The wait is registered before the first suspension, so that `if nothing: await changed()` misses no change.
+        """
         future = asyncio.get_running_loop().create_future()
         for agent_id in agent_ids:
             self._waiting.setdefault(agent_id, set()).add(future)
@@ -119,7 +95,7 @@ class WorkflowTable:
 
 
 def _is_older(new: Workflow, known: Workflow) -> bool:
-    """Versions of one object are comparable numbers in every server that we know; others are taken as they come."""
+    """Return whether `new` is an older version of the same object. Versions that are not numbers are never older."""
     if new.metadata.uid != known.metadata.uid:
         return False
     versions = (new.metadata.resource_version, known.metadata.resource_version)

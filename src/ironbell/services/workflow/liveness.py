@@ -13,9 +13,9 @@ good: one that is not, and hears the agent, claims it back with the next sign of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
@@ -27,22 +27,18 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.codec.proto import heartbeat_pb2
 from ironbell.codec.proto.heartbeat_grpc import HeartbeatServiceBase
-from ironbell.contract.servers import boot_token
-from ironbell.contract.servers.identity import Caller
 from ironbell.services.workflow import metrics, names, reboot
 from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.changes import Change, Place, failed_at
+from ironbell.services.workflow.guard import Gate
 from ironbell.services.workflow.index import Key
 from ironbell.services.workflow.port import receive
-from ironbell.services.workflow.port.gate import Gate
 from ironbell.services.workflow.selection import position
 from ironbell.services.workflow.writer import WorkflowWriter
 
 if TYPE_CHECKING:
     import grpclib.server
 
-HEARTBEAT_METADATA: Final = "ironbell-heartbeat"
-"""Seconds between an agent's beats, in the metadata of its calls."""
 SILENCE_S: Final = 300.0
 """How long an agent at work may be silent. Switches that restart and congested networks take less."""
 REBOOT_SILENCE_S: Final = 1800.0
@@ -135,16 +131,6 @@ def silence(found: AtWork, silent_s: float, *, now: str) -> Change:
     return failed_at(found.workflow, found.agent_id, place=found.place, message=message, now=now)
 
 
-def interval_of(metadata: Mapping[str, Any] | None) -> float:
-    """What an agent announces in the metadata of a call; 0 for agents that announce nothing."""
-    text = str((metadata or {}).get(HEARTBEAT_METADATA, ""))
-    try:
-        seconds = float(text) if len(text) < 16 else 0.0
-    except ValueError:
-        return 0.0
-    return seconds if 0 < seconds < REBOOT_SILENCE_S else 0.0
-
-
 @dataclass
 class Liveness(HeartbeatServiceBase):
     """The service that takes beats; `run` fails the Workflows of silent agents."""
@@ -162,13 +148,12 @@ class Liveness(HeartbeatServiceBase):
         self, stream: grpclib.server.Stream[heartbeat_pb2.BeatRequest, heartbeat_pb2.BeatResponse]
     ) -> None:
         """Note that an agent lives. One whose action has ended is answered all the same."""
-        request = await receive.request(stream, heartbeat_pb2.BeatRequest)
+        request = await receive.message(stream, heartbeat_pb2.BeatRequest)
         receive.check_agent_id(request.agent_id)
         namespace, _, name = request.workflow_id.partition("/")
         workflow = self.writer.index.get(namespace, name)
         if workflow is not None:
-            caller = Caller(receive.said(stream, boot_token.CALL_METADATA), receive.peer_of(stream))
-            if (why := self.gate.objection(workflow, request.agent_id, caller)) is not None:
+            if (why := self.gate.objection(workflow, request.agent_id, receive.caller_of(stream))) is not None:
                 raise GRPCError(Status.PERMISSION_DENIED, why)
             self.heard(workflow, self.gate.agent_ids(request.agent_id), request.action_id)
         await stream.send_message(heartbeat_pb2.BeatResponse())

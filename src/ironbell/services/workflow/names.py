@@ -5,24 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 ON_REBOOT: Final = "ironbell.dev/on-reboot"
-"""On a Workflow: what happens when its machine reboots in the middle: `fail` (default), `restart`, `resume`."""
+"""On a Workflow: the consequence of a reboot of its machine in the middle: `fail` (default), `restart`, `resume`."""
 
 BOOT_IDS: Final = "ironbell.dev/boot-ids"
-"""On a Workflow: agent id to the boot in which its actions run, as JSON."""
+"""On a Workflow: the boot in which each agent's actions run, by agent id, as JSON."""
 
 RESTARTS: Final = "ironbell.dev/restarts"
-"""On a Workflow: how often it began again because its machine rebooted."""
+"""On a Workflow: how often it was restarted because its machine rebooted."""
 
 HEARTBEATS: Final = "ironbell.dev/heartbeats"
-"""On a Workflow: agent id to the seconds between its signs of life while an action runs, as JSON."""
-
+"""On a Workflow: seconds between the heartbeats of each agent while an action runs, by agent id, as JSON."""
 
 LOG_REPLICA: Final = "ironbell.dev/log-replica"
-"""On a Workflow: which replica of the workflow service holds its log."""
+"""On a Workflow: the replica of the workflow service that stores its log."""
 
-
-REFUSED: Final = "ironbell.dev/refused-agent"
-"""On a Workflow: who asked for its actions last and was refused, when and why, as JSON."""
+REJECTED_AGENT: Final = "ironbell.dev/refused-agent"
+"""On a Workflow: the last agent whose request for actions was rejected, with time and reason, as JSON."""
 
 MACHINE_REPORT: Final = "ironbell.dev/machine-report"
-"""On a Workflow: what its machine said outside of any action, such as a crash, as JSON."""
+"""On a Workflow: the last report of its machine outside of any action, such as a crash, as JSON."""

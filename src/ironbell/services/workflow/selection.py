@@ -18,9 +18,9 @@ import msgspec
 
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
+from ironbell.codec.actionimage import WRAPPER, builtin_name, image_name
 from ironbell.services.workflow import reboot
 from ironbell.services.workflow.changes import Change, Code, Place, failed_at
-from ironbell.services.workflow.images import unrunnable
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +164,28 @@ def _next_action(workflow: Workflow, *, boot_id: str, builtin: Collection[str], 
             actions=anew,
             annotations=reboot.recorded(workflow, agent_id, boot_id=boot_id),
         ),
+    )
+
+
+def unrunnable(workflow: Workflow, agent_id: str, place: Place, known: Collection[str]) -> tuple[Place, str] | None:
+    """The first action that this agent cannot run, with a message; None if there is none.
+
+    Only looked for when `place` is the agent's first action: later, what was done is done.
+    """
+    tasks = workflow.status.tasks
+    if not known or place[1] != 0 or any(task.agent_id == agent_id for task in tasks[: place[0]]):
+        return None
+    for number, task in enumerate(tasks):
+        for position, action in enumerate(task.actions if task.agent_id == agent_id else ()):
+            environment = {**task.environment, **action.environment}
+            if builtin_name(action.image, command=action.command, environment=environment, known=known) is None:
+                return (number, position), _message(action.image, environment.get("IMAGE", ""), known)
+    return None
+
+
+def _message(image: str, wrapped: str, known: Collection[str]) -> str:
+    named = f'"{image}" with IMAGE "{wrapped}"' if wrapped and image_name(image) == WRAPPER else f'"{image}"'
+    return (
+        f"Image {named} is not built into this machine's agent, which runs no containers. No action was run. Use a"
+        f" built-in action ({', '.join(sorted({*known, WRAPPER}))}), or boot HookOS, whose agent runs containers."
     )

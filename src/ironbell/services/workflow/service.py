@@ -31,13 +31,12 @@ from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.contract.servers.identity import KNOWN_BY, Caller, Way
 from ironbell.services.workflow import attributes, guard, metrics, names, response, selection
 from ironbell.services.workflow import report as reports
-from ironbell.services.workflow.annotator import Annotator
+from ironbell.services.workflow.annotator import Annotator, Refusals
 from ironbell.services.workflow.changes import Change, Code
+from ironbell.services.workflow.guard import Gate
 from ironbell.services.workflow.liveness import Liveness, recorded
 from ironbell.services.workflow.port import receive
-from ironbell.services.workflow.port.asking import Agent, asking, caller_of
-from ironbell.services.workflow.port.gate import Gate
-from ironbell.services.workflow.refusals import Refusals
+from ironbell.services.workflow.port.receive import Agent
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
 from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve, Unrunnable
 from ironbell.services.workflow.writer import WorkflowWriter
@@ -107,7 +106,7 @@ class WorkflowService(WorkflowServiceBase):
     ) -> None:
         """Answer with the next action, once there is one."""
         with _answered("GetAction"):
-            agent = await asking(stream, self._rejections)
+            agent = await receive.action_request(stream, self._rejections)
             hold_s = self._hold_s
             if stream.deadline is not None:
                 hold_s = min(hold_s, max(0.0, stream.deadline.time_remaining() - _MARGIN_S))
@@ -233,7 +232,7 @@ class WorkflowService(WorkflowServiceBase):
     ) -> None:
         """Take a report; what it changes is stored before the answer."""
         with _answered("ReportActionStatus"):
-            request = await receive.request(stream, workflow_pb2.ActionStatusRequest)
+            request = await receive.message(stream, workflow_pb2.ActionStatusRequest)
             if request.agent_id:
                 receive.check_agent_id(request.agent_id)
             report = reports.Report(
@@ -248,7 +247,7 @@ class WorkflowService(WorkflowServiceBase):
             )
             verdict: Verdict | None = reports.check(report)
             if verdict is None:
-                await self._admit(report, caller_of(stream))
+                await self._admit(report, receive.caller_of(stream))
                 self._heard(report)
                 verdict = await self._judge(report)
             if isinstance(verdict, Refuse):

@@ -17,7 +17,7 @@ from ironbell.api.client import Api, ApiError, Conflict, NotFound, PatchType, Un
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.services.workflow.changes import Change, annotations_patch, status_patch
-from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.index import WorkflowTable
 
 FIELD_MANAGER = "ironbell-workflow-service"
 
@@ -33,7 +33,7 @@ class WorkflowWriter:
     """Changes to Workflows and Hardware."""
 
     api: Api
-    index: WorkflowIndex
+    index: WorkflowTable
 
     async def read(self, namespace: str, name: str) -> tuple[Workflow, dict[str, Any]] | None:
         """The Workflow as stored now, decoded and raw; None when it is gone.

@@ -10,7 +10,7 @@ import pytest
 from ironbell.contract.servers.boot_token import BOOT_FOR, Mint, annotation, minted
 from ironbell.contract.servers.identity import IDENTITY, KNOWN_BY, Way
 from ironbell.operations.why.identity import remarks
-from ironbell.services.workflow.names import REFUSED
+from ironbell.services.workflow.names import REJECTED_AGENT
 
 
 def an_object(kind: str, *, state: str = "PENDING", **annotations: str) -> dict[str, Any]:
@@ -44,11 +44,13 @@ def test_a_server_says_what_its_metadata_needs() -> None:
 
 
 def test_a_workflow_says_who_was_refused_while_its_agent_is_waited_for() -> None:
-    refused = {REFUSED: json.dumps({"peer": "192.0.2.66", "time": "2026-11-22T12:00:00Z", "why": "another address"})}
+    refused = {
+        REJECTED_AGENT: json.dumps({"peer": "192.0.2.66", "time": "2026-11-22T12:00:00Z", "why": "another address"})
+    }
     assert remarks(an_object("Workflow", **refused)) == (
         "A request of an agent for its actions was rejected at 2026-11-22T12:00:00Z: another address.",
     )
     assert remarks(an_object("Workflow", state="RUNNING", **refused)) == ()
-    assert remarks(an_object("Workflow", **{REFUSED: "]"})) == ()
+    assert remarks(an_object("Workflow", **{REJECTED_AGENT: "]"})) == ()
     assert "must show the token" in remarks(an_object("Workflow", **{IDENTITY: "strict"}))[0]
     assert remarks(an_object("Template", **{IDENTITY: "strict"})) == ()

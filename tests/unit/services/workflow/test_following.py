@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.logs.reader import _Follow
 
 
@@ -24,6 +24,6 @@ class Index:
 
 
 async def test_an_end_that_came_while_the_log_was_read_is_not_waited_for() -> None:
-    follow = _Follow(cast(WorkflowIndex, Index("SUCCESS")), "default", "wf")
+    follow = _Follow(cast(WorkflowTable, Index("SUCCESS")), "default", "wf")
     async with asyncio.timeout(5):
         await follow.changed()

@@ -12,7 +12,7 @@ from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.contract.servers.boot_token import Identity, Mint, Record, annotation, minted
 from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.contract.servers.identity import IDENTITY, Caller, Way, networks
-from ironbell.services.workflow.port.gate import Gate
+from ironbell.services.workflow.guard import Gate
 
 AGENT, TOKEN = "02:00:00:00:00:01", "ab" * 32
 

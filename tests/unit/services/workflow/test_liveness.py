@@ -12,9 +12,10 @@ from grpclib.exceptions import GRPCError
 from ironbell.api.client import Unavailable
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.codec.proto.workflow_pb2 import ActionStatusRequest
-from ironbell.services.workflow import liveness, names
+from ironbell.services.workflow import names
 from ironbell.services.workflow.index import WorkflowTable
-from ironbell.services.workflow.liveness import SILENCE_S, Liveness, at_work, interval_of, recorded
+from ironbell.services.workflow.liveness import SILENCE_S, Liveness, at_work, recorded
+from ironbell.services.workflow.port.receive import HEARTBEAT_METADATA, interval_of
 from ironbell.services.workflow.service import WorkflowService
 
 AGENT = "m"
@@ -108,7 +109,7 @@ def test_what_an_agent_announces_is_recorded_once_and_taken_back():
     ("text", "seconds"), [("20", 20.0), ("", 0.0), ("x", 0.0), ("-1", 0.0), ("nan", 0.0), ("inf", 0.0), ("1e9", 0.0)]
 )
 def test_what_an_agent_announces(text, seconds):
-    assert interval_of({liveness.HEARTBEAT_METADATA: text}) == seconds
+    assert interval_of({HEARTBEAT_METADATA: text}) == seconds
     assert interval_of(None) == 0.0
 
 

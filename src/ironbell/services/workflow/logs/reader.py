@@ -20,7 +20,7 @@ from aiohttp import web
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.quantities import decimal
 from ironbell.services.workflow import names
-from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.logs.record import Record, Source
 from ironbell.services.workflow.logs.store import BadLogNameError, LogStore
 
@@ -45,7 +45,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
 class _Follow:
     """Until the Workflow has ended."""
 
-    index: WorkflowIndex
+    index: WorkflowTable
     namespace: str
     name: str
 
@@ -65,7 +65,7 @@ class LogReader:
     """Logs of this replica, and the way to those of others."""
 
     store: LogStore
-    index: WorkflowIndex
+    index: WorkflowTable
     replica: str
     address_of: Callable[[str], str | None] = field(default=lambda _replica: None)
     """The HTTP address (`http://host:port`) of another replica by its name; None where it is not known."""

@@ -27,14 +27,13 @@ from ironbell.codec.proto.log_grpc import LogServiceBase
 from ironbell.contract.servers.boot_progress import LOG_PREFIX, PROGRESS
 from ironbell.services.workflow import metrics, names
 from ironbell.services.workflow.annotator import Annotator
-from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.guard import Gate
+from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.logs import file as logfile
 from ironbell.services.workflow.logs.file import MAX_SEQUENCE, TooManyExecutionsError
 from ironbell.services.workflow.logs.record import Source
 from ironbell.services.workflow.logs.store import BadLogNameError, LogKey, LogStore
 from ironbell.services.workflow.port import receive
-from ironbell.services.workflow.port.asking import caller_of
-from ironbell.services.workflow.port.gate import Gate
 
 if TYPE_CHECKING:
     import grpclib.server
@@ -61,7 +60,7 @@ class LogService(LogServiceBase):
 
     def __init__(
         self,
-        index: WorkflowIndex,
+        index: WorkflowTable,
         store: LogStore,
         annotator: Annotator,
         clock: Clock,
@@ -84,7 +83,7 @@ class LogService(LogServiceBase):
     ) -> None:
         """Store a batch and say from where to go on."""
         with self._rejected("log rejected", stream):
-            request = await receive.request(stream, log_pb2.AppendRequest, longest=receive.MAX_LOG)
+            request = await receive.message(stream, log_pb2.AppendRequest, longest=receive.MAX_LOG)
             receive.check_agent_id(request.agent_id)
             workflow, action = self._subject(request)
             self._admit(workflow, request.agent_id, stream)
@@ -117,7 +116,7 @@ class LogService(LogServiceBase):
             raise
 
     def _admit(self, workflow: Workflow, agent_id: str, stream: grpclib.server.Stream[Any, Any]) -> None:
-        if (why := self._gate.objection(workflow, agent_id, caller_of(stream))) is not None:
+        if (why := self._gate.objection(workflow, agent_id, receive.caller_of(stream))) is not None:
             raise GRPCError(Status.PERMISSION_DENIED, why)
 
     def _subject(self, request: log_pb2.AppendRequest) -> tuple[Workflow, WorkflowAction]:
@@ -184,7 +183,7 @@ class LogService(LogServiceBase):
     ) -> None:
         """Keep what a machine says in the log of its Workflow, and on it, until the Workflow has ended."""
         with self._rejected("machine report rejected", stream) as values:
-            request = await receive.request(stream, log_pb2.MachineReport)
+            request = await receive.message(stream, log_pb2.MachineReport)
             text = request.text[-_MAX_REPORT:]
             values |= {"agent": request.agent_id, "text": text}
             receive.check_agent_id(request.agent_id)

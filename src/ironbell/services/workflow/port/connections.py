@@ -1,8 +1,8 @@
-"""Which connections the gRPC port keeps: so many for an address, so many in all, and none that does nothing.
+"""Limits on the connections of the gRPC port: per address, in total, and by the time without a call.
 
-An address costs a stranger little, and a connection nothing. So where there is no room, the connection without a call
-that has been idle for longest gives way to a new one, and a connection that was closed for what it sent counts like
-many against its address.
+An address costs a stranger little, and a connection nothing. So when a limit is reached, the connection that has been
+idle for longest is closed in favour of a new one, and a connection that was closed for flooding counts as many new
+ones of its address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How many, and for how long."""
+    """Numbers and ages of connections and calls that the port accepts."""
 
     total: int
     per_address: int = 256
@@ -38,19 +38,19 @@ class ConnectionLimits:
     """New connections of an address each second, once it has used up `new_at_once`."""
     new_at_once: int = 256
     flood_costs: int = 64
-    """A connection that was closed for what it sent counts as so many new ones."""
+    """Number of new connections that a connection closed for flooding counts as."""
     opening_s: float = 15.0
-    """How long a connection may be open before its first call."""
+    """Longest time that a connection may be open before its first call."""
     idle_s: float = 300.0
-    """How long a connection may be open without a call; an agent connects again with its next one."""
+    """Longest time that a connection may be open without a call; an agent connects again for its next call."""
     call_s: float = 180.0
-    """How long a call may last; the longest that we hold is a minute."""
+    """Longest duration of a call; the service holds a call for a minute at most."""
     unready_s: float = 1.0
-    """How long a connection is left alone before it may give way."""
+    """Shortest time that a connection is idle before it may be closed in favour of another."""
 
 
 def default_limits() -> ConnectionLimits:
-    """Half the files that this process may have open: the other half is for the API and logs."""
+    """Limits of half the files that this process may have open: the other half is for the API and logs."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = 1 << 14 if soft == resource.RLIM_INFINITY else soft
     total = max(16, min(8192, allowed // 2))
@@ -58,7 +58,7 @@ def default_limits() -> ConnectionLimits:
 
 
 class Connection(Protocol):
-    """What is kept of one connection."""
+    """A connection, as seen by `Connections`."""
 
     address: str
     has_called: bool
@@ -68,7 +68,7 @@ class Connection(Protocol):
         ...
 
     def oldest_call(self) -> float | None:
-        """When the oldest of its calls began, monotonic."""
+        """Start of its oldest call, monotonic; None if it has no call."""
         ...
 
 
@@ -79,7 +79,7 @@ class _Address:
     connections: int = 0
     calls: int = 0
     idle: dict[Connection, float] = field(default_factory=dict)
-    """Since when those without a call have had none, longest first."""
+    """Idle connections with the time since when they are idle, longest first."""
 
 
 class Connections:
@@ -100,26 +100,26 @@ class Connections:
         return len(self._open)
 
     def all(self) -> list[Connection]:
-        """Those that are open."""
+        """The open connections."""
         return list(self._open)
 
     def admit(self, connection: Connection) -> bool:
-        """Whether a new connection may stay; makes room where something gives way."""
+        """Return whether a new connection may stay; an idle connection may be closed in favour of it."""
         address = self._address(connection.address)
-        if (why := self._refusal(address)) is not None:
-            metrics.CONNECTIONS_REFUSED.labels(why).inc()
-            self._rejections.log(connection.address, "connection refused", why=_REFUSALS[why])
+        if (limit := self._exceeded_limit(address)) is not None:
+            metrics.CONNECTIONS_REJECTED.labels(limit).inc()
+            self._rejections.log(connection.address, "connection rejected", reason=_LIMIT_MESSAGES[limit])
             return False
         address.allowance -= 1
         address.connections += 1
         self._open[connection] = None
-        self._rest(connection)
+        self._mark_idle(connection)
         metrics.CONNECTIONS.set(len(self._open))
         self._warn()
         return True
 
     def remove(self, connection: Connection) -> None:
-        """The connection is closed. One that never was admitted is none."""
+        """Remove a closed connection. A connection that was not admitted is ignored."""
         if connection not in self._open:
             return
         del self._open[connection]
@@ -129,14 +129,14 @@ class Connections:
         address.connections -= 1
         metrics.CONNECTIONS.set(len(self._open))
 
-    def flooded(self, connection: Connection, why: str) -> None:
-        """The connection is closed for what it sent."""
+    def flooded(self, connection: Connection, reason: str) -> None:
+        """Count a connection that is closed for flooding."""
         metrics.CONNECTIONS_CLOSED.labels("flood").inc()
         self._address(connection.address).allowance -= self.limits.flood_costs
-        self._rejections.log(connection.address, "connection closed", why=why)
+        self._rejections.log(connection.address, "connection closed", reason=reason)
 
     def call_begins(self, connection: Connection) -> str | None:
-        """Count a call. Returns why it is one too many."""
+        """Count a call, and return the reason if it exceeds a limit."""
         address = self._addresses[connection.address]
         self._calls += 1
         address.calls += 1
@@ -149,20 +149,20 @@ class Connections:
         return None
 
     def call_ends(self, connection: Connection, *, is_last: bool) -> None:
-        """The counterpart; `is_last` where the connection has no other call."""
+        """Uncount a call; `is_last` if the connection has no other call."""
         self._calls -= 1
         self._addresses[connection.address].calls -= 1
         if is_last and connection in self._open:
-            self._rest(connection)
+            self._mark_idle(connection)
 
     async def run(self) -> None:
-        """Close what does nothing, until cancelled."""
+        """Close idle and stuck connections until cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_S)
             self.sweep()
 
     def sweep(self) -> None:
-        """Close connections without a call, and those whose call does not end."""
+        """Close connections that have been idle, or whose call has lasted, for too long."""
         now = self._clock.monotonic()
         for connection, since in list(self._idle.items()):
             limit_s = self.limits.idle_s if connection.has_called else self.limits.opening_s
@@ -176,16 +176,16 @@ class Connections:
             if not address.connections and not address.calls and address.allowance >= self.limits.new_at_once:
                 del self._addresses[name]
 
-    def _refusal(self, address: _Address) -> str | None:
+    def _exceeded_limit(self, address: _Address) -> str | None:
         if address.allowance < 1:
             return "rate"
-        if address.connections >= self.limits.per_address and not self._give_way(address.idle):
+        if address.connections >= self.limits.per_address and not self._close_oldest(address.idle):
             return "address"
-        if len(self._open) >= self.limits.total and not self._give_way(self._idle):
+        if len(self._open) >= self.limits.total and not self._close_oldest(self._idle):
             return "total"
         return None
 
-    def _give_way(self, idle: dict[Connection, float]) -> bool:
+    def _close_oldest(self, idle: dict[Connection, float]) -> bool:
         oldest = next(iter(idle.items()), None)
         if oldest is None or self._clock.monotonic() - oldest[1] < self.limits.unready_s:
             return False
@@ -197,7 +197,7 @@ class Connections:
         self.remove(connection)
         connection.end(reason)
 
-    def _rest(self, connection: Connection) -> None:
+    def _mark_idle(self, connection: Connection) -> None:
         now = self._clock.monotonic()
         self._idle[connection] = now
         self._addresses[connection.address].idle[connection] = now
@@ -230,8 +230,8 @@ class Connections:
             )
 
 
-_REFUSALS: Final = {
+_LIMIT_MESSAGES: Final = {
     "rate": "the address opens connections too quickly",
-    "address": "the address has as many connections as one may have, and all have calls",
-    "total": "there are as many connections as there may be, and all have calls",
+    "address": "the address has reached its limit of connections, and all of them have calls",
+    "total": "the port has reached its limit of connections, and all of them have calls",
 }

@@ -1,8 +1,8 @@
-"""grpclib's server, safe toward strangers: what is no HTTP/2, or too much of it, ends with its own connection.
+"""grpclib's server, hardened against strangers: malformed HTTP/2 or a flood ends the connection that sent it.
 
-grpclib and h2 have no limits on how often something is asked, keep connections open for ever, and keep 65,536 names of
-closed streams for each. Here each chunk of bytes goes through a `FrameGuard` first, and each connection and call is
-counted by `Connections`.
+grpclib and h2 do not limit the rate of requests, keep connections open forever, and keep the ids of 65,536 closed
+streams for each. Here each chunk of bytes passes a `FrameGuard` first, and `Connections` counts each connection and
+call.
 
 Source: RFC 9113: sections 5.1.2, 6.5.2 and 7 (ENHANCE_YOUR_CALM).
 """
@@ -35,7 +35,7 @@ from ironbell.services.workflow.port.connections import Connections
 from ironbell.services.workflow.port.receive import longest_for
 
 WINDOW: Final = 65535
-"""What a connection may send before it is read: held for a client that sends what nobody asked for."""
+"""Bytes that a connection may send before they are read. They are held even if no call needs them."""
 MAX_CALLS: Final = 32
 """Calls of one connection at the same time; an agent has four."""
 _TABLE: Final = 4096
@@ -44,7 +44,7 @@ _MAX_UNSENT: Final = 1 << 20
 
 
 class _H2(H2Connection):
-    """h2's connection with our limits in the settings that it begins with, which hold without an acknowledgement."""
+    """h2's connection with our limits in its initial settings, which apply without an acknowledgement."""
 
     DEFAULT_MAX_HEADER_LIST_SIZE = 16384
     MAX_CLOSED_STREAMS = 256
@@ -63,8 +63,8 @@ class _H2(H2Connection):
 class _Processor(EventsProcessor):
     """Counts calls.
 
-    A call ends when its handler does, or when the client gives it up: a handler that is cancelled before its first step
-    never runs, so that nothing in it can say that it ended.
+    A call ends with its handler, or when the client cancels it: a handler that is cancelled before its first step never
+    runs, so it cannot report its own end.
     """
 
     def __init__(self, protocol: GuardedProtocol, connection: Connection) -> None:
@@ -112,7 +112,7 @@ class GuardedProtocol(H2Protocol):
         self.has_called = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As grpclib's, with our settings, and only where there is room."""
+        """Set up the connection as grpclib does, with our settings, if `Connections` admits it."""
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else "unknown"
@@ -128,16 +128,16 @@ class GuardedProtocol(H2Protocol):
         self.connection.initialize()
 
     def data_received(self, data: bytes) -> None:
-        """Work on what came in, unless it is too much or no HTTP/2."""
-        if self._is_over():
+        """Process received bytes; close the connection if they are a flood or not HTTP/2."""
+        if self._is_closing():
             return
-        if (why := self._guard.objection(data, time.monotonic())) is not None:
-            self._flooded(why)
+        if (reason := self._guard.objection(data, time.monotonic())) is not None:
+            self._flooded(reason)
             return
         try:
             for event in self.connection.feed(data):
-                self._take(event)
-            if self._objection is None and not self._is_over():
+                self._process(event)
+            if self._objection is None and not self._is_closing():
                 self.connection.flush()
         except Exception as error:  # noqa: BLE001 - whatever a stranger's bytes raise ends with their connection
             metrics.MALFORMED.labels("http2").inc()
@@ -146,36 +146,36 @@ class GuardedProtocol(H2Protocol):
             return
         if self._objection is not None:
             self._flooded(self._objection)
-        elif not self._is_over():
+        elif not self._is_closing():
             self._slow_down()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Nothing of it stays."""
+        """Forget the connection."""
         self._connections.remove(self)
         if self._pause is not None:
             self._pause.cancel()
         super().connection_lost(exc)
 
     def end(self, reason: str) -> None:
-        """Close the connection. An agent makes a new one with its next call."""
+        """Close the connection. An agent connects again for its next call."""
         self._finish(reason, ErrorCodes.NO_ERROR)
 
     def oldest_call(self) -> float | None:
-        """When the oldest call began."""
+        """Start of the oldest call, monotonic; None without a call."""
         return next((stream.created for stream in self.processor.streams.values()), None)
 
     def call_begins(self) -> None:
-        """A call was opened."""
+        """Count a call that was opened."""
         self.has_called = True
         self._objection = self._objection or self._connections.call_begins(self)
 
     def call_ends(self, number: int, *, is_last: bool) -> None:
-        """A call was answered, or given up."""
+        """Uncount a call that was answered or cancelled."""
         self._longest.pop(number, None)
         self._connections.call_ends(self, is_last=is_last)
 
-    def _take(self, event: Event) -> None:
-        if self._objection is not None or self._is_over():
+    def _process(self, event: Event) -> None:
+        if self._objection is not None or self._is_closing():
             return
         self.processor.process(event)
         if isinstance(event, RequestReceived):
@@ -186,66 +186,66 @@ class GuardedProtocol(H2Protocol):
             if stream is not None and stream.data_received > longest:
                 self._objection = f"a call carries more than {longest} bytes"
         elif isinstance(event, RemoteSettingsChanged) and SettingCodes.HEADER_TABLE_SIZE in event.changed_settings:
-            # Ours would remember as much as they allow.
+            # The client allows a large table, which our encoder would fill.
             self._h2.encoder.header_table_size = min(_TABLE, self._h2.encoder.header_table_size)
 
     def _slow_down(self) -> None:
-        """Leave bytes unread where there are many calls, or where nobody takes our answers."""
+        """Pause reading if there are many calls; close the connection if the client does not read the answers."""
         transport = self._transport
         if transport is None:
             return
         if transport.get_write_buffer_size() > _MAX_UNSENT:
-            self._flooded("answers are not read")
+            self._flooded("responses are not read")
         elif (delay_s := self._guard.delay_s()) > 0:
             transport.pause_reading()
-            self._pause = asyncio.get_running_loop().call_later(delay_s, self._go_on)
+            self._pause = asyncio.get_running_loop().call_later(delay_s, self._resume)
 
-    def _go_on(self) -> None:
-        if not self._is_over() and self._transport is not None:
+    def _resume(self) -> None:
+        if not self._is_closing() and self._transport is not None:
             self._transport.resume_reading()
 
-    def _is_over(self) -> bool:
+    def _is_closing(self) -> bool:
         return bool(self.connection.is_closing())
 
-    def _flooded(self, why: str) -> None:
-        self._connections.flooded(self, why)
-        self._finish(why, ErrorCodes.ENHANCE_YOUR_CALM)
+    def _flooded(self, reason: str) -> None:
+        self._connections.flooded(self, reason)
+        self._finish(reason, ErrorCodes.ENHANCE_YOUR_CALM)
 
-    def _finish(self, why: str, code: ErrorCodes | None) -> None:
-        """Send GOAWAY with the code, or the one that h2 has prepared, and close."""
-        if self._is_over():
+    def _finish(self, reason: str, code: ErrorCodes | None) -> None:
+        """Send GOAWAY with `code`, or with the one that h2 has prepared, and close."""
+        if self._is_closing():
             return
         if code is not None:
             with contextlib.suppress(H2Error):
-                self._h2.close_connection(code, additional_data=why.encode())
+                self._h2.close_connection(code, additional_data=reason.encode())
         self.connection.flush()
-        self.processor.close(why)
+        self.processor.close(reason)
         transport = self._transport
         if transport is not None:
-            # Who reads nothing would keep it open.
+            # A client that does not read would keep it open.
             asyncio.get_running_loop().call_later(_LINGER_S, transport.abort)
 
 
 class GuardedServer(Server):
-    """grpclib's server leaves connections open when it is closed; this one knows and ends them."""
+    """grpclib's server, which also ends its connections when it is closed."""
 
     def __init__(self, services: Any, connections: Connections) -> None:
         super().__init__(services, config=Configuration(http2_connection_window_size=WINDOW))
         self._connections = connections
-        _log_seldom()
+        _limit_grpclib_log()
 
     def _protocol_factory(self) -> GuardedProtocol:
-        made = super()._protocol_factory()
-        return GuardedProtocol(made.handler, made.config, made.h2_config, self._connections)
+        unguarded = super()._protocol_factory()
+        return GuardedProtocol(unguarded.handler, unguarded.config, unguarded.h2_config, self._connections)
 
     def close_connections(self) -> None:
-        """End every connection; calls that wait are cancelled."""
+        """End every connection; waiting calls are cancelled."""
         for connection in self._connections.all():
-            connection.end("server stops")
+            connection.end("the server is stopping")
 
 
-class _Seldom(logging.Handler):
-    """grpclib logs a traceback for each call that it cannot read; here they are a line a minute."""
+class _RateLimitedHandler(logging.Handler):
+    """Logs failed calls once a minute, in one line; grpclib logs a traceback for each call that it cannot read."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -258,8 +258,8 @@ class _Seldom(logging.Handler):
         self._rejections.log("gRPC", "call failed", error=repr(error), where=where)
 
 
-def _log_seldom() -> None:
-    """For this process; a second time changes nothing but the handler, whose lines belong to a running event loop."""
+def _limit_grpclib_log() -> None:
+    """Replace the handler of grpclib's logger, which logs to the event loop that is running."""
     logger = logging.getLogger("grpclib.server")
-    logger.handlers = [_Seldom()]
+    logger.handlers = [_RateLimitedHandler()]
     logger.propagate = False

@@ -24,13 +24,13 @@ from ironbell.contract.servers.boot_token import Identity
 from ironbell.contract.servers.directory import HardwareDirectory
 from ironbell.contract.servers.identity import Network
 from ironbell.services.workflow.annotator import Annotator
-from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.guard import Gate
+from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.liveness import SILENCE_S, Liveness
 from ironbell.services.workflow.logs.reader import LogReader
 from ironbell.services.workflow.logs.service import LogService
 from ironbell.services.workflow.logs.store import Limits, LogStore
 from ironbell.services.workflow.port.connections import ConnectionLimits, Connections, default_limits
-from ironbell.services.workflow.port.gate import Gate
 from ironbell.services.workflow.port.protocol import GuardedServer
 from ironbell.services.workflow.service import HOLD_S, WorkflowService
 from ironbell.services.workflow.writer import WorkflowWriter
@@ -72,7 +72,7 @@ class Options:
 class WorkflowServer:
     """One server. `start`, then `run`, or `serve` for both."""
 
-    def __init__(self, api: Api, index: WorkflowIndex, options: Options, *, clock: Clock | None = None) -> None:
+    def __init__(self, api: Api, index: WorkflowTable, options: Options, *, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
         self._options = options
         self._store = LogStore(options.log_folder, clock=clock, limits=options.limits)
