@@ -63,13 +63,13 @@ def _message(body: bytes, known: str) -> None:
         return
     held = attributes.unpack(packed)
     assert held.SerializeToString() == told.SerializeToString(), "what was held is something else"
-    text = attributes.renewed(held, known)
+    text = attributes.changed_document(held, known)
     if text is None:
         return
     assert len(text) <= 4 * len(body) + len(known) + 4096, "the annotation is far longer than what was told"
     document = msgspec.json.decode(text)
     assert set(document) >= set(attributes._SINGLES)
-    again = attributes.renewed(held, text.decode())
+    again = attributes.changed_document(held, text.decode())
     assert again is None, "the same report again is news"
     _annotation(text.decode())
     # Only what is not finite is no number in JSON, and nothing in the message has fractions.

@@ -1,5 +1,5 @@
-"""The workflow service: gRPC for agents, their live logs, and reading those back.
+"""The workflow service: gRPC for agents, and storage and reading of their logs.
 
-`server.WorkflowServer` puts it together. Decisions about Workflows (`selection`, `report`, `reboot`) are pure; writes
-are patches with the version that was decided on. The only state beside the API is the logs' files.
+`port.server.WorkflowServer` composes it. Decisions about Workflows (`selection`, `report`, `reboot`) are pure; writes
+are patches on the condition of the version that was decided on. The only state besides the API is the logs' files.
 """

@@ -113,4 +113,4 @@ class RejectionRecorder:
             return
         self._recorded_at[workflow.key] = now
         document = {"peer": peer, "time": rfc3339(self.clock.now()), "why": reason}
-        self.annotator.put(workflow.key, names.REFUSED, msgspec.json.encode(document).decode())
+        self.annotator.put(workflow.key, names.REJECTED_AGENT, msgspec.json.encode(document).decode())

@@ -1,8 +1,8 @@
-"""The attributes of an agent's machine as the JSON that annotations carry.
+"""Attributes of an agent's machine, and their JSON form in an annotation.
 
-Values that the agent did not send are left out, empty ones that it sent are kept; the single objects are always
-there, empty lists never. What our agent tells beyond upstream's has names of its own. While a call waits they are held
-packed, and in all so many bytes.
+Values that the agent did not send are omitted, empty values that it sent are kept; single objects are always present,
+empty lists never. Attributes that only our agent reports have names of their own. While a call waits, its attributes
+are held compressed, within a total size.
 
 Source: tinkerbell/tinkerbell: pkg/data (attribute names).
 """
@@ -21,7 +21,7 @@ from ironbell.codec.proto import workflow_pb2
 
 MAX_SIZE = 65536
 MAX_ITEMS: Final = 2048
-"""Devices and what belongs to them; a large server has some hundred."""
+"""Devices and their parts; a large server has some hundred."""
 _MAX_PACKED: Final = 32 << 10
 _MAX_HELD: Final = 16 << 20
 
@@ -50,15 +50,15 @@ _LISTS = (("block", "blockDevices"), ("network", "networkInterfaces"), ("pci", "
 _SINGLES = ("cpu", "memory", "chassis", "bios", "baseboard", "product")
 
 
-class Held:
-    """What agents told with calls that wait."""
+class Budget:
+    """Bytes that are left for the attributes of waiting calls."""
 
-    def __init__(self, most: int = _MAX_HELD) -> None:
-        self._left = most
+    def __init__(self, size: int = _MAX_HELD) -> None:
+        self._left = size
 
     @contextlib.contextmanager
-    def packed(self, packed: bytes | None) -> Iterator[bytes | None]:
-        """The same while there is room. An agent tells it again with its next call."""
+    def reserve(self, packed: bytes | None) -> Iterator[bytes | None]:
+        """Hold `packed` within the budget, or None if it does not fit; an agent sends it again with its next call."""
         if packed is None or len(packed) > self._left:
             yield None
             return
@@ -70,23 +70,23 @@ class Held:
 
 
 def pack(attributes: workflow_pb2.AgentAttributes) -> bytes | None:
-    """A small form; None for more than a machine is made of."""
+    """Return the compressed form, or None if there are more items than a machine has."""
     lists = [getattr(attributes, field) for field, _ in _LISTS] + [attributes.cpu.processors]
     items = sum(map(len, lists))
     if items <= MAX_ITEMS:
-        items += sum(len(one.lldp_neighbours) + len(one.enabled_capabilities) for one in attributes.network)
-        items += sum(len(one.capabilities) for one in attributes.cpu.processors) // 64
+        items += sum(len(nic.lldp_neighbours) + len(nic.enabled_capabilities) for nic in attributes.network)
+        items += sum(len(processor.capabilities) for processor in attributes.cpu.processors) // 64
     packed = zlib.compress(attributes.SerializeToString(), level=1) if items <= MAX_ITEMS else b""
     return packed if packed and len(packed) <= _MAX_PACKED else None
 
 
 def unpack(packed: bytes) -> workflow_pb2.AgentAttributes:
-    """The counterpart of `pack`."""
+    """Reverse `pack`."""
     return workflow_pb2.AgentAttributes.FromString(zlib.decompress(packed))
 
 
 def encode(attributes: workflow_pb2.AgentAttributes) -> bytes:
-    """The JSON text."""
+    """Return the JSON text of the attributes."""
     document: dict[str, Any] = {name: _object(getattr(attributes, name)) for name in _SINGLES}
     for field, name in _LISTS:
         if items := [_object(item) for item in getattr(attributes, field)]:
@@ -94,41 +94,41 @@ def encode(attributes: workflow_pb2.AgentAttributes) -> bytes:
     return msgspec.json.encode(document)
 
 
-def renewed(attributes: workflow_pb2.AgentAttributes, known: str) -> bytes | None:
-    """The JSON text, if it says something else than the known one.
+def changed_document(attributes: workflow_pb2.AgentAttributes, known: str) -> bytes | None:
+    """Return the JSON text, or None if it equals the known one.
 
-    Neighbours announce themselves every half minute, so a machine that just came up has heard none: as long as its
-    agent still listens, those that it heard before stay.
+    Neighbours announce themselves every half minute, so a machine that just booted has heard none yet: while its agent
+    still listens, the known neighbours stay.
     """
     text = encode(attributes)
     if not attributes.lldp_complete and f'"{_NEIGHBOURS}"' in known:
-        document, before = msgspec.json.decode(text), _neighbours(known)
-        networks = document.get("networkInterfaces", ())
-        heard = {_card(one) for one in networks if _NEIGHBOURS in one}
-        for network in networks:
-            if (card := _card(network)) in before and card not in heard:
-                network[_NEIGHBOURS] = before[card]
+        document, previous = msgspec.json.decode(text), _neighbours(known)
+        interfaces = document.get("networkInterfaces", ())
+        heard = {_card(interface) for interface in interfaces if _NEIGHBOURS in interface}
+        for interface in interfaces:
+            if (card := _card(interface)) in previous and card not in heard:
+                interface[_NEIGHBOURS] = previous[card]
         text = msgspec.json.encode(document)
     return text if text.decode() != known else None
 
 
 def _neighbours(text: str) -> dict[tuple[str, str], Any]:
-    """Neighbours by card, of an annotation that anybody may have written."""
+    """Return the neighbours by card in an annotation, which may have been edited by a user."""
     try:
-        networks = msgspec.convert(msgspec.json.decode(text), dict[str, Any]).get("networkInterfaces")
-        found = msgspec.convert(networks, list[dict[str, Any]])
+        document = msgspec.convert(msgspec.json.decode(text), dict[str, Any])
+        interfaces = msgspec.convert(document.get("networkInterfaces"), list[dict[str, Any]])
     except msgspec.MsgspecError:
         return {}
-    return {_card(one): one[_NEIGHBOURS] for one in found if _NEIGHBOURS in one}
+    return {_card(interface): interface[_NEIGHBOURS] for interface in interfaces if _NEIGHBOURS in interface}
 
 
-def _card(network: dict[str, Any]) -> tuple[str, str]:
-    """Name and MAC address: those of a bond have one address, and neighbours of their own."""
-    return str(network.get("name")), str(network.get("mac"))
+def _card(interface: dict[str, Any]) -> tuple[str, str]:
+    """Name and MAC address: interfaces of a bond share the address, but not the neighbours."""
+    return str(interface.get("name")), str(interface.get("mac"))
 
 
 def _object(message: Message) -> dict[str, Any]:
-    """Fields that are present; lists that are not empty."""
+    """Return the fields that are set, without empty lists."""
     return {_RENAMED.get(field.name, field.name): _value(value) for field, value in message.ListFields()}
 
 

@@ -65,7 +65,7 @@ def failed_at(workflow: Workflow, agent_id: str, *, place: Place, message: str, 
 
 
 def annotations_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:
-    """The merge patch of the annotations, for the version in `raw`; None if they already have the desired values."""
+    """The merge patch of the annotations, for the version in `raw`; None if they have the desired values."""
     present = raw.get("metadata", {}).get("annotations") or {}
     desired = {key: value for key, value in change.annotations.items() if present.get(key) != value}
     if not desired:
@@ -74,7 +74,7 @@ def annotations_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:
 
 
 def status_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:
-    """The merge patch of the status subresource, for the version in `raw`; None if it already has the desired values."""
+    """The merge patch of the status subresource, for the version in `raw`; None if it has the desired values."""
     present = raw.get("status") or {}
     desired: dict[str, Any] = {key: value for key, value in change.status.items() if present.get(key) != value}
     if change.actions:

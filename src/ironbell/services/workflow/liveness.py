@@ -1,13 +1,14 @@
-"""Signs of life of agents at work: an action whose agent is silent for minutes fails long before its own timeout.
+"""Heartbeats of agents: an action whose agent is silent for minutes fails long before the action's own timeout.
 
-The timeout of an action that writes whole disks is hours or days. Our agent beats while an action's process runs; it
-announces how often when it asks for an action, and that is recorded on the Workflow in the write that hands the action
-out. The beats themselves are kept in memory only. Agents that announce none, as upstream's, have the whole timeout.
+The timeout of an action that writes whole disks is hours or days. Our agent sends heartbeats while an action's process
+runs. It announces their interval with each request for an action, and the write that hands the action out records it
+on the Workflow. The heartbeats themselves are kept in memory only. Agents that announce no interval, such as
+upstream's, have the whole timeout.
 
-What the memory lacks (after a restart of this service, or after it was suspended) counts from when that is noticed.
-With several replicas the one that `ironbell.dev/log-replica` names decides: the agent's calls arrive there. Another one
-claims a Workflow of which it has heard nothing for three times as long, since the replica that is named may be gone for
-good: one that is not, and hears the agent, claims it back with the next sign of life.
+After a restart or a suspension of this service, the silence of every agent is counted from zero. With several replicas
+the one that `ironbell.dev/log-replica` names decides, since the agent's calls arrive there. Another replica takes a
+Workflow over after three times that silence, since the named one may have been deleted; if it was not, it takes the
+Workflow back with the agent's next sign of life.
 """
 
 from __future__ import annotations
@@ -40,23 +41,26 @@ if TYPE_CHECKING:
     import grpclib.server
 
 SILENCE_S: Final = 300.0
-"""How long an agent at work may be silent. Switches that restart and congested networks take less."""
+"""Longest silence of an agent during an action. Restarts of switches and congestion take less."""
 REBOOT_SILENCE_S: Final = 1800.0
-"""The same where the Workflow survives a reboot of its machine, which may take its time."""
+"""Longest silence if the Workflow survives a reboot of its machine, which may take long."""
 _LEAST_BEATS: Final = 5
-"""So many beats must be missing, however seldom the agent beats."""
-_LOOKS_PER_SILENCE: Final = 20
+"""Fewest heartbeats that must be missing, however long their interval is."""
+_CHECKS_PER_SILENCE: Final = 20
 _TAKEOVER: Final = 3
-"""How many times the silence another replica waits before it claims a Workflow."""
+"""Multiple of the silence after which another replica takes a Workflow over."""
 _SEVERAL: Final = 3
-"""From so many agents on, it is more likely that this service was cut off than that all of them vanished at once."""
+"""Number of silent agents from which a cut network of this service is more likely than a failure of each agent."""
 
 log = structlog.get_logger()
 
+_Action = tuple[Key, str, str]
+"""Key and uid of a Workflow, and the id of its action."""
+
 
 @dataclass(frozen=True, slots=True)
-class AtWork:
-    """An action that an agent which beats carries out."""
+class RunningAction:
+    """An action that an agent with heartbeats runs."""
 
     workflow: Workflow
     place: Place
@@ -71,24 +75,24 @@ class AtWork:
         return self.workflow.status.tasks[self.place[0]].agent_id
 
     @property
-    def mark(self) -> tuple[Key, str, str]:
-        """What a beat is noted by."""
+    def key(self) -> _Action:
+        """The key of its heartbeats."""
         return self.workflow.key, self.workflow.metadata.uid, self.action_id
 
-    def is_of(self, replica: str) -> bool:
-        """Whether its agent's calls arrive at this replica, as far as is recorded."""
+    def belongs_to(self, replica: str) -> bool:
+        """Return whether its agent's calls arrive at this replica, or no replica is recorded."""
         return self.workflow.metadata.annotations.get(names.LOG_REPLICA, replica) == replica
 
     def limit_s(self, silence_s: float) -> float:
-        """How long its agent may be silent."""
+        """The longest silence of its agent."""
         policy = self.workflow.metadata.annotations.get(names.ON_REBOOT, reboot.FAIL).strip().lower()
         survives = policy in {reboot.RESTART, reboot.RESUME}
-        usual = silence_s * REBOOT_SILENCE_S / SILENCE_S if survives else silence_s
-        return max(usual, _LEAST_BEATS * self.interval_s)
+        limit_s = silence_s * REBOOT_SILENCE_S / SILENCE_S if survives else silence_s
+        return max(limit_s, _LEAST_BEATS * self.interval_s)
 
 
 def intervals(workflow: Workflow) -> dict[str, float]:
-    """Seconds between the beats of each agent that was given an action; what cannot be read counts as nothing."""
+    """Return the recorded seconds between heartbeats by agent id; empty if the annotation cannot be read."""
     text = workflow.metadata.annotations.get(names.HEARTBEATS, "")
     try:
         return msgspec.json.decode(text, type=dict[str, float]) if text else {}
@@ -96,19 +100,19 @@ def intervals(workflow: Workflow) -> dict[str, float]:
         return {}
 
 
-def recorded(workflow: Workflow, agent_id: str, interval_s: float) -> dict[str, str | None]:
-    """The annotation with what this agent announces (0: no beats), to be written as an action is handed out."""
+def heartbeat_annotation(workflow: Workflow, agent_id: str, interval_s: float) -> dict[str, str | None]:
+    """Return the annotation with the interval that this agent announces (0: no heartbeats), if it has to change."""
     known = intervals(workflow)
-    wanted = {agent: seconds for agent, seconds in known.items() if agent != agent_id}
+    desired = {agent: seconds for agent, seconds in known.items() if agent != agent_id}
     if interval_s > 0:
-        wanted[agent_id] = interval_s
-    if wanted == known:
+        desired[agent_id] = interval_s
+    if desired == known:
         return {}
-    return {names.HEARTBEATS: msgspec.json.encode(dict(sorted(wanted.items()))).decode() if wanted else None}
+    return {names.HEARTBEATS: msgspec.json.encode(dict(sorted(desired.items()))).decode() if desired else None}
 
 
-def at_work(workflow: Workflow | None) -> AtWork | None:
-    """The action of which signs of life are expected; None where there is none."""
+def running_action(workflow: Workflow | None) -> RunningAction | None:
+    """Return the running action of a Workflow, or None if no heartbeats are expected."""
     if workflow is None or workflow.status.state != WorkflowState.RUNNING:
         return None
     place = position(workflow)
@@ -118,22 +122,22 @@ def at_work(workflow: Workflow | None) -> AtWork | None:
     interval_s = intervals(workflow).get(task.agent_id, 0.0)
     if interval_s <= 0 or task.actions[place[1]].state != WorkflowState.RUNNING:
         return None
-    return AtWork(workflow, place, interval_s)
+    return RunningAction(workflow, place, interval_s)
 
 
-def silence(found: AtWork, silent_s: float, *, now: str) -> Change:
-    """The change that fails the Workflow of an agent that has been silent for so long."""
-    action = found.workflow.status.tasks[found.place[0]].actions[found.place[1]]
+def failed_by_silence(running: RunningAction, silent_s: float, *, now: str) -> Change:
+    """Return the change that fails the Workflow of an agent that has been silent for `silent_s`."""
+    action = running.workflow.status.tasks[running.place[0]].actions[running.place[1]]
     message = (
-        f"agent {found.agent_id} sent no sign of life for {silent_s:.0f} s while action {action.name} was running; "
+        f"agent {running.agent_id} sent no sign of life for {silent_s:.0f} s while action {action.name} was running; "
         "its machine may have lost power or network, or its kernel may hang"
     )
-    return failed_at(found.workflow, found.agent_id, place=found.place, message=message, now=now)
+    return failed_at(running.workflow, running.agent_id, place=running.place, message=message, now=now)
 
 
 @dataclass
 class Liveness(HeartbeatServiceBase):
-    """The service that takes beats; `run` fails the Workflows of silent agents."""
+    """The gRPC service that receives heartbeats; `run` fails the Workflows of silent agents."""
 
     writer: WorkflowWriter
     annotator: Annotator
@@ -141,25 +145,25 @@ class Liveness(HeartbeatServiceBase):
     gate: Gate = field(default_factory=Gate)
     replica: str = ""
     silence_s: float = SILENCE_S
-    _heard: dict[tuple[Key, str, str], float] = field(default_factory=dict)
-    _looked_at: float | None = None
+    _heard: dict[_Action, float] = field(default_factory=dict)
+    _checked_at: float | None = None
 
     async def Beat(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[heartbeat_pb2.BeatRequest, heartbeat_pb2.BeatResponse]
     ) -> None:
-        """Note that an agent lives. One whose action has ended is answered all the same."""
+        """Receive a heartbeat. It is also answered if the action has ended."""
         request = await receive.message(stream, heartbeat_pb2.BeatRequest)
         receive.check_agent_id(request.agent_id)
         namespace, _, name = request.workflow_id.partition("/")
         workflow = self.writer.index.get(namespace, name)
         if workflow is not None:
-            if (why := self.gate.objection(workflow, request.agent_id, receive.caller_of(stream))) is not None:
-                raise GRPCError(Status.PERMISSION_DENIED, why)
-            self.heard(workflow, self.gate.agent_ids(request.agent_id), request.action_id)
+            if (reason := self.gate.objection(workflow, request.agent_id, receive.caller_of(stream))) is not None:
+                raise GRPCError(Status.PERMISSION_DENIED, reason)
+            self.record(workflow, self.gate.agent_ids(request.agent_id), request.action_id)
         await stream.send_message(heartbeat_pb2.BeatResponse())
 
-    def heard(self, workflow: Workflow, agent_ids: Sequence[str], action_id: str) -> None:
-        """Note a sign of life of the agent that carries out this action and goes by any of these ids."""
+    def record(self, workflow: Workflow, agent_ids: Sequence[str], action_id: str) -> None:
+        """Record a sign of life of the agent with any of these ids that runs this action."""
         if not any(
             task.agent_id in agent_ids and any(action.id == action_id for action in task.actions)
             for task in workflow.status.tasks
@@ -167,68 +171,69 @@ class Liveness(HeartbeatServiceBase):
             return
         self._heard[(workflow.key, workflow.metadata.uid, action_id)] = self.clock.monotonic()
         if workflow.metadata.annotations.get(names.LOG_REPLICA, self.replica) != self.replica:
-            # The agent's calls arrive here now: its silence is this replica's to judge.
+            # The agent's calls arrive here now, so this replica decides on its silence.
             self.annotator.put(workflow.key, names.LOG_REPLICA, self.replica)
 
     async def run(self) -> None:
-        """Look for silent agents until cancelled."""
-        pause_s = self.silence_s / _LOOKS_PER_SILENCE
+        """Check for silent agents until cancelled."""
+        pause_s = self.silence_s / _CHECKS_PER_SILENCE
         while True:
             await asyncio.sleep(pause_s)
-            await self.look(expected_s=pause_s)
+            await self.check(expected_s=pause_s)
 
-    async def look(self, *, expected_s: float) -> None:
-        """Fail what has been silent for too long. `expected_s` is when this should have followed the look before."""
+    async def check(self, *, expected_s: float) -> None:
+        """Fail the Workflows of silent agents. `expected_s` is the expected time since the previous check."""
         now = self.clock.monotonic()
-        if self._looked_at is not None and now - self._looked_at > expected_s + self.silence_s / 4:
-            log.warning("liveness timers restarted", seconds=round(now - self._looked_at))
+        if self._checked_at is not None and now - self._checked_at > expected_s + self.silence_s / 4:
+            log.warning("liveness timers restarted", seconds=round(now - self._checked_at))
             self._heard.clear()
-        self._looked_at = now
-        running = [one for workflow in self.writer.index.running() if (one := at_work(workflow)) is not None]
-        marks = {one.mark for one in running}
-        self._heard = {mark: at for mark, at in self._heard.items() if mark in marks}
-        for one in running:
-            if not one.is_of(self.replica):
-                self._claim(one, now)
-        found = [one for one in running if one.is_of(self.replica)]
-        for one in found:
-            self._heard.setdefault(one.mark, now)
-        silent = [one for one in found if self._is_silent(one)]
-        if len(silent) >= _SEVERAL and len(silent) == len(found) and not self._is_long(silent, now):
-            log.warning("no agent sends a sign of life; the network of this service may be cut", agents=len(silent))
+        self._checked_at = now
+        actions = [action for action in map(running_action, self.writer.index.running()) if action is not None]
+        keys = {action.key for action in actions}
+        self._heard = {key: at for key, at in self._heard.items() if key in keys}
+        for action in actions:
+            if not action.belongs_to(self.replica):
+                self._take_over(action, now)
+        own = [action for action in actions if action.belongs_to(self.replica)]
+        for action in own:
+            self._heard.setdefault(action.key, now)
+        silent = [action for action in own if self._is_silent(action)]
+        if len(silent) >= _SEVERAL and len(silent) == len(own) and not self._is_long(silent, now):
+            log.warning("no agent sends signs of life; the network of this service may be cut", agents=len(silent))
             return
-        for one in silent:
-            await self._fail(one, now - self._heard[one.mark])
-        self._looked_at = self.clock.monotonic()
+        for action in silent:
+            await self._fail(action, now - self._heard[action.key])
+        self._checked_at = self.clock.monotonic()
 
-    def _is_silent(self, one: AtWork) -> bool:
-        """Whether its agent has been silent for too long; a write that took its time may find that it is not."""
-        return self.clock.monotonic() - self._heard[one.mark] > one.limit_s(self.silence_s)
+    def _is_silent(self, action: RunningAction) -> bool:
+        """Return whether its agent has been silent for too long. It may send a sign of life during a slow write."""
+        return self.clock.monotonic() - self._heard[action.key] > action.limit_s(self.silence_s)
 
-    def _is_long(self, silent: list[AtWork], now: float) -> bool:
-        """Whether this has lasted so long that it does not matter whose network is cut."""
-        return any(now - self._heard[one.mark] > 3 * one.limit_s(self.silence_s) for one in silent)
+    def _is_long(self, silent: list[RunningAction], now: float) -> bool:
+        """Return whether the silence has lasted so long that its cause does not matter."""
+        return any(now - self._heard[action.key] > 3 * action.limit_s(self.silence_s) for action in silent)
 
-    def _claim(self, one: AtWork, now: float) -> None:
-        """Judge the agent of another replica from now on, if that replica may be gone."""
-        if now - self._heard.setdefault(one.mark, now) > _TAKEOVER * one.limit_s(self.silence_s):
-            self._heard[one.mark] = now
-            self.annotator.put(one.workflow.key, names.LOG_REPLICA, self.replica)
+    def _take_over(self, action: RunningAction, now: float) -> None:
+        """Take over the agent of another replica, after a silence in which that replica may have been deleted."""
+        if now - self._heard.setdefault(action.key, now) > _TAKEOVER * action.limit_s(self.silence_s):
+            self._heard[action.key] = now
+            self.annotator.put(action.workflow.key, names.LOG_REPLICA, self.replica)
 
-    async def _fail(self, one: AtWork, silent_s: float) -> None:
-        def decision(stored: Workflow | None) -> AtWork | None:
-            current = at_work(stored)
-            is_same = current is not None and current.mark == one.mark and current.is_of(self.replica)
-            return current if is_same and self._is_silent(one) else None
+    async def _fail(self, action: RunningAction, silent_s: float) -> None:
+        def decide(stored: Workflow | None) -> RunningAction | None:
+            current = running_action(stored)
+            is_same = current is not None and current.key == action.key and current.belongs_to(self.replica)
+            return current if is_same and self._is_silent(action) else None
 
-        def change(current: AtWork | None) -> Change | None:
-            return silence(current, silent_s, now=rfc3339(self.clock.now())) if current is not None else None
+        def change(current: RunningAction | None) -> Change | None:
+            return failed_by_silence(current, silent_s, now=rfc3339(self.clock.now())) if current is not None else None
 
+        workflow = "/".join(action.workflow.key)
         try:
-            decided = await self.writer.decide(*one.workflow.key, decision=decision, change=change)
+            failed = await self.writer.decide(*action.workflow.key, decide=decide, change=change)
         except ApiError as error:
-            log.warning("silent agent not recorded", workflow="/".join(one.workflow.key), error=error.message)
+            log.warning("silent agent not recorded", workflow=workflow, error=error.message)
             return
-        if decided is not None:
+        if failed is not None:
             metrics.SILENT.inc()
-            log.warning("agent is silent", workflow="/".join(one.workflow.key), agent=one.agent_id, seconds=silent_s)
+            log.warning("agent is silent", workflow=workflow, agent=action.agent_id, seconds=silent_s)

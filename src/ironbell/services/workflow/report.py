@@ -1,12 +1,11 @@
-"""What an agent's report changes: a pure function over the Workflow.
+"""Change that an agent's report causes: a pure function of the Workflow.
 
-Only the action that is next or at work can be reported on, and only while the Workflow waits or runs: what has ended
-stays as it ended. Answers are chosen so that upstream's agent survives them: it ends its process when a *result* is
-refused with NotFound, InvalidArgument or FailedPrecondition, so a result that comes too late, twice, or for a Workflow
-that is gone is answered OK and changes nothing. A report that an action *begins* is refused instead: the agent backs
-off and does not start it.
+An agent can only report on the next or running action of a pending or running Workflow; a completed or failed one does
+not change. Upstream's agent exits if a *result* is rejected with NotFound, InvalidArgument or FailedPrecondition, so a
+result that is late, repeated, or for a deleted Workflow is answered OK and changes nothing. A report that an action
+*begins* is rejected instead: the agent backs off and does not start it.
 
-Times of begin and end are the server's: a machine's clock may be wrong.
+Start and stop times are the server's, since a machine's clock may be wrong.
 
 Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go, tink/agent/agent.go.
 """
@@ -25,30 +24,30 @@ from ironbell.contract.servers.boot_progress import PROGRESS
 from ironbell.services.workflow import selection
 from ironbell.services.workflow.changes import Change, Code, Place
 
-# What becomes part of a URL comes from a stranger. RFC 1123 names, as Kubernetes has them.
+# The name becomes part of a URL, and a stranger may have sent it. RFC 1123 names, as in Kubernetes.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _MAX_MESSAGE = 4096
 _MAX_DURATION = 64
 UPSTREAMS_MESSAGE = "action completed"
-"""What upstream's agent reports for every action, failed ones included."""
+"""The message of upstream's agent for every action, failed ones included."""
 _BEGINS = WorkflowState.RUNNING.value
 _RESULTS = {WorkflowState.SUCCESS.value, WorkflowState.FAILED.value, WorkflowState.TIMEOUT.value}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an agent says about an action."""
+    """An agent's report on an action."""
 
     workflow_id: str
     task_id: str
     action_id: str
     agent_id: str
-    """The id that it gives itself."""
+    """The id that the agent uses for itself."""
     state: str
     message: str = ""
     duration: str = ""
     agent_ids: Sequence[str] = ()
-    """All ids that mean this agent; empty where `agent_id` alone does."""
+    """All ids of this agent; empty if `agent_id` is the only one."""
 
     @property
     def is_result(self) -> bool:
@@ -63,85 +62,85 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """Store the change, then answer OK."""
+    """Store the change, then respond OK."""
 
     change: Change
     ends_action: bool
 
 
 class IgnoreReason(StrEnum):
-    """Why a report changes nothing; values of a metric's label."""
+    """Reasons to ignore a report; values of a metric's label."""
 
     NOT_FOUND = "workflow not found"
-    ENDED = "workflow is"
+    NOT_ACTIVE = "workflow is"
     NOT_CURRENT = "not the current action"
     RUNNING = "already running"
 
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Answer OK and change nothing; `message` is for logs."""
+    """Respond OK and change nothing; `message` is for logs."""
 
     reason: IgnoreReason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
-    """Answer with an error."""
+class Reject:
+    """Respond with an error."""
 
     code: Code
     message: str
 
 
-Verdict = Accept | Ignore | Refuse
+Decision = Accept | Ignore | Reject
 
 
-def check(report: Report) -> Refuse | None:
-    """What is wrong with a report whatever the Workflow."""
+def check(report: Report) -> Reject | None:
+    """Return the rejection of a report that is not valid for any Workflow, or None."""
     for value, message in (
         (report.workflow_id, "invalid workflow id"),
         (report.task_id, "invalid task name"),
         (report.action_id, "invalid action name"),
     ):
         if not value:
-            return Refuse(Code.INVALID_ARGUMENT, message)
+            return Reject(Code.INVALID_ARGUMENT, message)
     if not all(_NAME.fullmatch(part) for part in report.workflow_key):
-        return Refuse(Code.INVALID_ARGUMENT, "invalid workflow id")
+        return Reject(Code.INVALID_ARGUMENT, "invalid workflow id")
     if report.state != _BEGINS and not report.is_result:
-        return Refuse(Code.INVALID_ARGUMENT, f"invalid action state {report.state}")
+        return Reject(Code.INVALID_ARGUMENT, f"invalid action state {report.state}")
     return None
 
 
-def judge(workflow: Workflow | None, report: Report, *, now: str) -> Verdict:
-    """What to do with a report that `check` let pass. `now` is RFC 3339."""
+def decide(workflow: Workflow | None, report: Report, *, now: str) -> Decision:
+    """Decide on a report that `check` did not reject. `now` is RFC 3339."""
     if workflow is None:
-        return _unwanted(report, Code.NOT_FOUND, IgnoreReason.NOT_FOUND)
+        return _unexpected(report, Code.NOT_FOUND, IgnoreReason.NOT_FOUND)
     place = _find(workflow, report)
     if place is None:
-        return Refuse(Code.NOT_FOUND, "action not found")
+        return Reject(Code.NOT_FOUND, "action not found")
     state = workflow.status.state
     if state not in {WorkflowState.PENDING, WorkflowState.RUNNING}:
         message = f"workflow is in state {state or 'new'}"
-        return _unwanted(report, Code.FAILED_PRECONDITION, IgnoreReason.ENDED, message)
+        return _unexpected(report, Code.FAILED_PRECONDITION, IgnoreReason.NOT_ACTIVE, message)
     task = workflow.status.tasks[place[0]]
     action = task.actions[place[1]]
     if place != selection.position(workflow) or action.state in {WorkflowState.FAILED, WorkflowState.TIMEOUT}:
-        return _unwanted(report, Code.FAILED_PRECONDITION, IgnoreReason.NOT_CURRENT)
+        return _unexpected(report, Code.FAILED_PRECONDITION, IgnoreReason.NOT_CURRENT)
     if not report.is_result:
         return _begins(workflow, report, place, now=now)
     return _ends(workflow, report, place, now=now)
 
 
 def ends_workflow(workflow: Workflow, report: Report) -> bool:
-    """Whether no action follows that the report is about."""
+    """Return whether the Workflow ends with the reported action."""
     place = _find(workflow, report)
     return report.state != WorkflowState.SUCCESS or place is None or _is_last(workflow, place)
 
 
-def _unwanted(report: Report, code: Code, reason: IgnoreReason, message: str = "") -> Ignore | Refuse:
+def _unexpected(report: Report, code: Code, reason: IgnoreReason, message: str = "") -> Ignore | Reject:
     message = message or reason.value
-    return Ignore(reason, message) if report.is_result else Refuse(code, message)
+    return Ignore(reason, message) if report.is_result else Reject(code, message)
 
 
 def _find(workflow: Workflow, report: Report) -> Place | None:
@@ -155,16 +154,16 @@ def _find(workflow: Workflow, report: Report) -> Place | None:
     return None
 
 
-def _begins(workflow: Workflow, report: Report, place: Place, *, now: str) -> Verdict:
-    if selection.is_going(workflow):
-        return Refuse(Code.FAILED_PRECONDITION, "workflow is being deleted")
-    if (why := selection.disabled(workflow)) is not None:
-        return Refuse(Code.FAILED_PRECONDITION, why)
+def _begins(workflow: Workflow, report: Report, place: Place, *, now: str) -> Decision:
+    if selection.is_being_deleted(workflow):
+        return Reject(Code.FAILED_PRECONDITION, "workflow is being deleted")
+    if (disabled := selection.disabled_message(workflow)) is not None:
+        return Reject(Code.FAILED_PRECONDITION, disabled)
     task = workflow.status.tasks[place[0]]
     action = task.actions[place[1]]
     if action.state == WorkflowState.RUNNING and workflow.status.state == WorkflowState.RUNNING:
         return Ignore(IgnoreReason.RUNNING, IgnoreReason.RUNNING.value)
-    fields = {"state": _BEGINS, "executionStart": action.execution_start or now, "message": _cut(report.message)}
+    fields = {"state": _BEGINS, "executionStart": action.execution_start or now, "message": _printable(report.message)}
     return Accept(
         Change(status={"state": _BEGINS, "currentState": _current(task, action, _BEGINS)}, actions={place: fields}),
         ends_action=False,
@@ -172,10 +171,10 @@ def _begins(workflow: Workflow, report: Report, place: Place, *, now: str) -> Ve
 
 
 def _cause(report: Report) -> str:
-    """The message; upstream's agent reports `action completed` for actions that have failed as well."""
+    """Return the message to store; upstream's agent reports `action completed` for failed actions as well."""
     if report.state == WorkflowState.SUCCESS or report.message != UPSTREAMS_MESSAGE:
         return report.message
-    return "the agent reported no cause; the action's log may have it"
+    return "the agent reported no cause; see the action's log"
 
 
 def _ends(workflow: Workflow, report: Report, place: Place, *, now: str) -> Accept:
@@ -186,7 +185,7 @@ def _ends(workflow: Workflow, report: Report, place: Place, *, now: str) -> Acce
         "executionStart": action.execution_start or now,
         "executionStop": now,
         "executionDuration": report.duration[:_MAX_DURATION],
-        "message": _cut(_cause(report)),
+        "message": _printable(_cause(report)),
     }
     if report.state != WorkflowState.SUCCESS:
         state = report.state
@@ -221,7 +220,7 @@ def _current(task: WorkflowTask, action: WorkflowAction, state: str) -> dict[str
     }
 
 
-def _cut(text: str) -> str:
-    """What an agent said, for people: conditions and Events quote it."""
+def _printable(text: str) -> str:
+    """Return an agent's text in a printable form and length, since conditions and Events quote it."""
     text = printable(text)
     return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"

@@ -1,7 +1,7 @@
-"""An action as an agent gets it. Pure.
+"""The response that hands an action to an agent. Pure.
 
-Agents of ours also get what the Hardware says about its machine, so that they refuse another one's disks; upstream's
-get the environment exactly as upstream sends it.
+Our own agents also get the identity of the machine from its Hardware, so that they do not write to the disks of another
+one; upstream's agents get the same environment as from upstream.
 
 Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go (assembly of the response).
 """
@@ -25,30 +25,30 @@ _TARGETS_VARIABLE = "IRONBELL_WORKFLOW_DISKS"
 _TARGETS = ("DEST_DISK", "BLOCK_DEVICE", "GRUB_DISK", "GRUB_INSTALL_PATH")
 """Variables in which actions name the devices that they write to."""
 _WIPES = frozenset({"wipe", "wipedisk"})
-"""Actions that leave disks alone which are to be kept, and need not be refused."""
+"""Actions that skip disks that are to be kept, so that our agent runs them."""
 
 
 def expectations(hardware: Hardware) -> dict[str, str]:
-    """Variables that name the machine which the Hardware means."""
+    """Return the variables that identify the machine of the Hardware."""
     macs = [interface.dhcp.mac for interface in hardware.spec.interfaces if interface.dhcp and interface.dhcp.mac]
     annotations = hardware.metadata.annotations
-    found = {
+    variables = {
         _MAC_VARIABLE: ",".join(macs),
         _UUID_VARIABLE: annotations.get(MACHINE_UUID, ""),
         _SERIAL_VARIABLE: annotations.get(DISK_SERIAL, ""),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in variables.items() if value}
 
 
 def keeping(workflow: Workflow, agent_ids: Sequence[str], hardware: Hardware | None) -> dict[str, str]:
-    """Variables that name the disks to keep, and everything that this agent's actions in the Workflow write to."""
+    """Return the variables with the disks to keep, and with all devices that this agent's actions write to."""
     kept = kept_disks(hardware, workflow)
     if not kept:
         return {}
     tasks = [task for task in workflow.status.tasks if task.agent_id in agent_ids]
     targets = dict.fromkeys(target for task in tasks for action in task.actions for target in _targets(task, action))
     if any(image_name(action.image) == "rootio" for task in tasks for action in task.actions):
-        targets |= dict.fromkeys(_laid_out(hardware))
+        targets |= dict.fromkeys(_layout_devices(hardware))
     return {KEEP_VARIABLE: ",".join(kept), _TARGETS_VARIABLE: ",".join(targets)}
 
 
@@ -60,8 +60,8 @@ def _targets(task: WorkflowTask, action: WorkflowAction) -> list[str]:
     return [value.strip() for value in values if value.strip().startswith("/")]
 
 
-def _laid_out(hardware: Hardware | None) -> list[str]:
-    """The devices in the Hardware's disk layout, which the action `rootio` writes."""
+def _layout_devices(hardware: Hardware | None) -> list[str]:
+    """Return the devices in the Hardware's disk layout, which the action `rootio` writes to."""
     metadata = hardware.spec.metadata if hardware is not None else None
     storage = metadata.instance.storage if metadata is not None and metadata.instance is not None else None
     if storage is None:
@@ -79,10 +79,16 @@ def assemble(
     agent_id: str = "",
     token: str = "",
 ) -> workflow_pb2.ActionResponse:
-    """The answer to GetAction. What the Hardware says about its machine wins over what a template sets: a check that
-    the text under check can switch off is none. `token` is the one that the agent has shown: what stands for the
-    installed system's in a template is filled in here, so that it is in no object. `agent_id` is the id that the agent
-    goes by, where the task names it by another one: an agent rejects what is for others."""
+    """Return the response to GetAction.
+
+    Args:
+        workflow: the Workflow.
+        task: the task of the action.
+        action: the action.
+        expected: variables from the Hardware. They take precedence over a template's, which must not disable the check.
+        agent_id: id that the agent uses for itself, if the task names it by another: an agent rejects another id.
+        token: the agent's boot token, which replaces the placeholder in a template, so that no object contains it.
+    """
     environment = {**boot_token.filled({**task.environment, **action.environment}, token), **expected}
     namespaces = action.namespaces
     return workflow_pb2.ActionResponse(

@@ -1,9 +1,11 @@
-"""Which action an agent gets: a pure function over the Workflows that name it.
+"""Choice of an agent's next action: a pure function of the Workflows that name the agent.
 
-One machine carries out one Workflow at a time: one that runs comes first, then those that wait, oldest first. Within
-a Workflow the first action that has not succeeded is next; one that is at work already is handed out again, because
-its agent may have been started anew in between. A Workflow that has ended never stands in the way of another, and one
-that a person has disabled hands out nothing.
+A machine runs one Workflow at a time: the running one comes first, then pending ones, oldest first. The next action of
+a Workflow is the first that has not succeeded; a running action is handed out again, because its agent may have been
+restarted. A completed or failed Workflow never blocks another one, and a disabled Workflow hands out nothing. If our
+agent cannot run one of its actions, the Workflow fails before the first one begins: in the middle it would have
+overwritten a disk already. Our agent runs no containers, and sends its built-in actions with every request; agents
+that send none, such as upstream's, run any image.
 
 Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go (codes and texts).
 """
@@ -25,7 +27,7 @@ from ironbell.services.workflow.changes import Change, Code, Place, failed_at
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Hand this action out, once `change` is stored."""
+    """Hand this action out after `change` is stored."""
 
     workflow: Workflow
     task: WorkflowTask
@@ -36,7 +38,7 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The machine rebooted in the middle: store `change`, then choose again."""
+    """The machine rebooted during the Workflow: store `change`, then choose again."""
 
     workflow: Workflow
     change: Change
@@ -44,7 +46,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class Unrunnable:
-    """The agent cannot run one of its actions, and has begun none: store `change`, then choose again."""
+    """The agent cannot run one of its actions, and has begun none of them: store `change`, then choose again."""
 
     workflow: Workflow
     change: Change
@@ -53,7 +55,7 @@ class Unrunnable:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """There is no action now; what to say when nothing comes in time."""
+    """There is no action now; the error to respond with if none arrives in time."""
 
     code: Code
     message: str
@@ -72,38 +74,42 @@ def choose(
     builtin: Collection[str] = (),
     now: str = "",
 ) -> Choice:
-    """What the agent gets that these ids mean. `boot_id` is empty for agents that do not send one, `builtin` for agents
-    that run any image or do not say which actions they have built in; `now` is RFC 3339."""
-    mine = [workflow for workflow in workflows if workflow.status.agent_id in agent_ids and not is_going(workflow)]
-    if not mine:
+    """Choose the next action of the agent that has these ids.
+
+    `boot_id` is empty for agents that do not send it, `builtin` for agents that run any image or do not send the list;
+    `now` is RFC 3339.
+    """
+    named = [workflow for workflow in workflows if workflow.status.agent_id in agent_ids]
+    named = [workflow for workflow in named if not is_being_deleted(workflow)]
+    if not named:
         return Nothing(Code.NOT_FOUND, "no Workflows found")
-    rendered = [workflow for workflow in mine if workflow.status.tasks]
+    rendered = [workflow for workflow in named if workflow.status.tasks]
     if not rendered:
         return Nothing(Code.NOT_FOUND, "no Tasks found in Workflow")
-    answer: Choice | None = None
+    blocked: Choice | None = None
     for workflow in sorted((w for w in rendered if w.status.state in _ACTIVE), key=_order):
         choice = _next_action(workflow, boot_id=boot_id, builtin=builtin, now=now)
         if not isinstance(choice, Nothing) or workflow.status.state == WorkflowState.RUNNING:
             return choice
-        answer = answer or choice
-    if answer is not None:
-        return answer
+        blocked = blocked or choice
+    if blocked is not None:
+        return blocked
     if any(workflow.status.state == WorkflowState.PREPARING for workflow in rendered):
         return Nothing(Code.FAILED_PRECONDITION, "Workflow is in preparing state")
     return Nothing(Code.FAILED_PRECONDITION, "Workflow not in pending or running state")
 
 
-def is_going(workflow: Workflow) -> bool:
-    """It is being deleted: nothing is started for it any more."""
+def is_being_deleted(workflow: Workflow) -> bool:
+    """Return whether the Workflow is being deleted, so that no action of it is started."""
     return workflow.metadata.deletion_timestamp is not None
 
 
-def disabled(workflow: Workflow) -> str | None:
-    """What a person has said that keeps its actions from being started, or None."""
-    why = workflow.metadata.annotations.get(ANNOTATION_DISABLED)
-    return (
-        None if why is None else f"Workflow is disabled by annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}"
-    )
+def disabled_message(workflow: Workflow) -> str | None:
+    """Return the message that a user has disabled the Workflow, or None if it is not disabled."""
+    reason = workflow.metadata.annotations.get(ANNOTATION_DISABLED)
+    if reason is None:
+        return None
+    return f"Workflow is disabled by annotation {ANNOTATION_DISABLED}: {reason or 'no reason given'}"
 
 
 def _order(workflow: Workflow) -> tuple[int, str, str, str]:
@@ -111,8 +117,8 @@ def _order(workflow: Workflow) -> tuple[int, str, str, str]:
     return (_ACTIVE[WorkflowState(workflow.status.state)], meta.creation_timestamp or "", meta.namespace, meta.name)
 
 
-def position(workflow: Workflow) -> tuple[int, int] | None:
-    """Task and action that are next or at work: the first that has not succeeded; None when all have."""
+def position(workflow: Workflow) -> Place | None:
+    """Return the place of the next or running action, the first that has not succeeded; None if all have."""
     for task_number, task in enumerate(workflow.status.tasks):
         for action_number, action in enumerate(task.actions):
             if action.state != WorkflowState.SUCCESS:
@@ -131,19 +137,21 @@ def _next_action(workflow: Workflow, *, boot_id: str, builtin: Collection[str], 
         return Nothing(Code.FAILED_PRECONDITION, "current Action not in success state")
     if task.agent_id != agent_id:
         return Nothing(Code.NOT_FOUND, "Task not assigned to Agent")
-    if (why := disabled(workflow)) is not None:
-        return Nothing(Code.FAILED_PRECONDITION, why)
-    if action.state != WorkflowState.RUNNING and (found := unrunnable(workflow, agent_id, place, builtin)) is not None:
-        change = failed_at(workflow, agent_id, place=found[0], message=found[1], now=now)
-        return Unrunnable(workflow, change, found[1])
-    anew: dict[Place, dict[str, Any]] = {}
-    if boot_id and reboot.happened(workflow, agent_id, boot_id=boot_id, place=place):
+    if (disabled := disabled_message(workflow)) is not None:
+        return Nothing(Code.FAILED_PRECONDITION, disabled)
+    is_running = action.state == WorkflowState.RUNNING
+    if not is_running and (unrunnable := _unrunnable_action(workflow, agent_id, place, builtin)) is not None:
+        failed_place, message = unrunnable
+        change = failed_at(workflow, agent_id, place=failed_place, message=message, now=now)
+        return Unrunnable(workflow, change, message)
+    restarted: dict[Place, dict[str, Any]] = {}
+    if boot_id and reboot.has_rebooted(workflow, agent_id, boot_id=boot_id, place=place):
         consequence = reboot.consequence(workflow, agent_id, place=place, now=now)
         if consequence is not None:
             return Interrupted(workflow, consequence)
-        # It goes on with this action, which has its whole time again.
+        # The Workflow continues with this action, whose timeout starts again.
         action = msgspec.structs.replace(action, state=WorkflowState.PENDING.value)
-        anew[place] = {"state": action.state, "executionStart": None}
+        restarted[place] = {"state": action.state, "executionStart": None}
     current = {
         "agentID": agent_id,
         "taskID": task.id,
@@ -152,8 +160,8 @@ def _next_action(workflow: Workflow, *, boot_id: str, builtin: Collection[str], 
         "actionName": action.name,
         "taskName": task.name,
     }
-    # Our own agent says that it begins before it does anything: between two of its actions that is told soon enough.
-    begins_soon = bool(boot_id) and place[1] > 0 and not anew
+    # Our own agent reports that it begins an action before it does: between two of its actions that is soon enough.
+    begins_soon = bool(boot_id) and place[1] > 0 and not restarted
     return Serve(
         workflow=workflow,
         task=task,
@@ -161,29 +169,31 @@ def _next_action(workflow: Workflow, *, boot_id: str, builtin: Collection[str], 
         is_first=place == (0, 0),
         change=Change(
             status={} if begins_soon else {"currentState": current},
-            actions=anew,
-            annotations=reboot.recorded(workflow, agent_id, boot_id=boot_id),
+            actions=restarted,
+            annotations=reboot.boot_annotation(workflow, agent_id, boot_id=boot_id),
         ),
     )
 
 
-def unrunnable(workflow: Workflow, agent_id: str, place: Place, known: Collection[str]) -> tuple[Place, str] | None:
-    """The first action that this agent cannot run, with a message; None if there is none.
+def _unrunnable_action(
+    workflow: Workflow, agent_id: str, place: Place, known: Collection[str]
+) -> tuple[Place, str] | None:
+    """Return the first action that this agent cannot run, with a message, or None.
 
-    Only looked for when `place` is the agent's first action: later, what was done is done.
+    It is only determined if `place` is the agent's first action: later, the Workflow has changed the machine already.
     """
     tasks = workflow.status.tasks
     if not known or place[1] != 0 or any(task.agent_id == agent_id for task in tasks[: place[0]]):
         return None
     for number, task in enumerate(tasks):
-        for position, action in enumerate(task.actions if task.agent_id == agent_id else ()):
+        for index, action in enumerate(task.actions if task.agent_id == agent_id else ()):
             environment = {**task.environment, **action.environment}
             if builtin_name(action.image, command=action.command, environment=environment, known=known) is None:
-                return (number, position), _message(action.image, environment.get("IMAGE", ""), known)
+                return (number, index), _unrunnable_message(action.image, environment.get("IMAGE", ""), known)
     return None
 
 
-def _message(image: str, wrapped: str, known: Collection[str]) -> str:
+def _unrunnable_message(image: str, wrapped: str, known: Collection[str]) -> str:
     named = f'"{image}" with IMAGE "{wrapped}"' if wrapped and image_name(image) == WRAPPER else f'"{image}"'
     return (
         f"Image {named} is not built into this machine's agent, which runs no containers. No action was run. Use a"

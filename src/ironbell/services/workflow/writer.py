@@ -1,7 +1,7 @@
-"""Read and write Workflows through the API: always from a fresh copy, with its version as the condition.
+"""Reads and writes of Workflows through the API, each write on the condition of the version that was just read.
 
-Somebody else may write at the same time (the controllers, another replica, a person): then the write is refused, the
-object is read again, and the decision is made anew.
+Other clients write as well (controllers, another replica, a user). On a conflict the object is read again, and the
+decision is repeated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ironbell.api.client import Api, ApiError, Conflict, NotFound, PatchType, Un
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.services.workflow.changes import Change, annotations_patch, status_patch
-from ironbell.services.workflow.index import WorkflowTable
+from ironbell.services.workflow.index import Key, WorkflowTable
 
 FIELD_MANAGER = "ironbell-workflow-service"
 
@@ -30,16 +30,16 @@ D = TypeVar("D")
 
 @dataclass(frozen=True)
 class WorkflowWriter:
-    """Changes to Workflows and Hardware."""
+    """Reads and changes Workflows and Hardware."""
 
     api: Api
     index: WorkflowTable
 
     async def read(self, namespace: str, name: str) -> tuple[Workflow, dict[str, Any]] | None:
-        """The Workflow as stored now, decoded and raw; None when it is gone.
+        """Return the stored Workflow, decoded and raw, or None if it does not exist.
 
         Raises:
-            ApiError: the API cannot be asked.
+            ApiError: the Workflow cannot be read.
         """
         try:
             async with asyncio.timeout(_CALL_S):
@@ -48,71 +48,68 @@ class WorkflowWriter:
             self.index.remove(namespace, name)
             return None
         except TimeoutError as error:
-            raise Unavailable("the API server did not answer in time") from error
-        return self._known(body), msgspec.json.decode(body)
+            raise Unavailable("the API server did not respond in time") from error
+        return self._indexed(body), msgspec.json.decode(body)
 
     async def decide(
         self,
         namespace: str,
         name: str,
         *,
-        decision: Callable[[Workflow | None], D],
+        decide: Callable[[Workflow | None], D],
         change: Callable[[D], Change | None],
     ) -> D:
-        """Decide over the stored Workflow and store what the decision changes, annotations first.
+        """Decide by the stored Workflow, store the decision's change, annotations first, and return the decision.
 
-        A decision is made again whenever the object turns out to have another version than the one decided on, so
-        that what is returned is what was stored.
+        After a conflict the Workflow is read and decided again, so that the returned decision is the stored one.
 
         Raises:
-            ApiError: the API cannot be asked, or somebody else was faster every time (a Conflict).
+            ApiError: the API cannot be used, or every write conflicted with another client's (a Conflict).
         """
         for _ in range(_TRIES):
-            found = await self.read(namespace, name)
-            workflow, raw = found or (None, {})
-            decided = decision(workflow)
-            wanted = change(decided)
-            if wanted is None or workflow is None:
-                return decided
+            workflow, raw = await self.read(namespace, name) or (None, {})
+            decision = decide(workflow)
+            desired = change(decision)
+            if desired is None or workflow is None:
+                return decision
             try:
-                await self._store(workflow, raw, wanted)
+                await self._store(workflow, raw, desired)
             except Conflict:
                 continue
-            return decided
-        raise Conflict(f"Workflow {namespace}/{name} is being changed by others all the time")
+            return decision
+        raise Conflict(f"Workflow {namespace}/{name} was changed by other clients during each of {_TRIES} attempts")
 
     async def _store(self, workflow: Workflow, raw: dict[str, Any], change: Change) -> None:
-        where = workflow.key
         if (patch := annotations_patch(raw, change)) is not None:
-            raw = msgspec.json.decode(await self._patch(where, patch))
+            raw = msgspec.json.decode(await self._patch(workflow.key, patch))
         if (patch := status_patch(raw, change)) is not None:
-            await self._patch(where, patch, subresource="status")
+            await self._patch(workflow.key, patch, subresource="status")
 
     async def annotate(self, namespace: str, name: str, annotations: dict[str, str | None]) -> None:
-        """Set annotations whatever the version is.
+        """Set annotations of a Workflow, whatever its version is.
 
         Raises:
-            ApiError: it could not be done.
+            ApiError: the annotations could not be written.
         """
         await self._patch((namespace, name), msgspec.json.encode({"metadata": {"annotations": annotations}}))
 
-    async def _patch(self, where: tuple[str, str], patch: bytes, *, subresource: str = "") -> bytes:
+    async def _patch(self, key: Key, patch: bytes, *, subresource: str = "") -> bytes:
         try:
             async with asyncio.timeout(_CALL_S):
                 body = await self.api.patch(
                     WORKFLOW.collection,
-                    *where,
+                    *key,
                     patch,
                     patch_type=PatchType.MERGE,
                     subresource=subresource,
                     options=_OPTIONS,
                 )
         except TimeoutError as error:
-            raise Unavailable("the API server did not answer in time") from error
-        self._known(body)
+            raise Unavailable("the API server did not respond in time") from error
+        self._indexed(body)
         return body
 
-    def _known(self, body: bytes) -> Workflow:
+    def _indexed(self, body: bytes) -> Workflow:
         try:
             workflow = WORKFLOW.decode(body)
         except msgspec.ValidationError as error:
@@ -121,10 +118,10 @@ class WorkflowWriter:
         return workflow
 
     async def hardware(self, namespace: str, name: str) -> Hardware | None:
-        """The Hardware of a Workflow; None when there is none of that name.
+        """Return the stored Hardware, or None if it does not exist.
 
         Raises:
-            ApiError: the API cannot be asked.
+            ApiError: the Hardware cannot be read.
         """
         try:
             async with asyncio.timeout(_CALL_S):
@@ -132,7 +129,7 @@ class WorkflowWriter:
         except NotFound:
             return None
         except TimeoutError as error:
-            raise Unavailable("the API server did not answer in time") from error
+            raise Unavailable("the API server did not respond in time") from error
         except msgspec.ValidationError as error:
             raise ApiError(f"the stored Hardware cannot be read: {error}") from error
 
@@ -140,7 +137,7 @@ class WorkflowWriter:
         """Set annotations of a Hardware.
 
         Raises:
-            ApiError: it could not be done.
+            ApiError: the annotations could not be written.
         """
         patch = msgspec.json.encode({"metadata": {"annotations": annotations}})
         try:
@@ -149,4 +146,4 @@ class WorkflowWriter:
                     HARDWARE.collection, namespace, name, patch, patch_type=PatchType.MERGE, options=_OPTIONS
                 )
         except TimeoutError as error:
-            raise Unavailable("the API server did not answer in time") from error
+            raise Unavailable("the API server did not respond in time") from error

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ironbell.codec.proto import workflow_pb2
-from ironbell.services.workflow.attributes import encode, renewed
+from ironbell.services.workflow.attributes import changed_document, encode
 
 MAC = "02:00:00:00:00:01"
 
@@ -39,18 +39,20 @@ def test_what_upstream_does_not_tell_has_names_of_its_own():
 
 
 def test_the_same_report_is_no_news():
-    text = renewed(a_report(), "")
+    text = changed_document(a_report(), "")
     assert text is not None
-    assert renewed(a_report(), text.decode()) is None
-    assert renewed(a_report(cores=4), text.decode()) is not None
+    assert changed_document(a_report(), text.decode()) is None
+    assert changed_document(a_report(cores=4), text.decode()) is not None
 
 
 def test_neighbours_stay_until_the_agent_has_listened_to_the_end():
     known = encode(a_report(switch="red-1", complete=True)).decode()
-    assert renewed(a_report(), known) is None, "a machine that just came up has heard nobody yet"
-    assert network_of(renewed(a_report(cores=4), known))["lldpNeighbours"][0]["systemName"] == "red-1"
-    assert network_of(renewed(a_report(switch="blue-1"), known))["lldpNeighbours"][0]["systemName"] == "blue-1"
-    assert "lldpNeighbours" not in network_of(renewed(a_report(complete=True), known)), "nobody is there any more"
+    assert changed_document(a_report(), known) is None, "a machine that just came up has heard nobody yet"
+    assert network_of(changed_document(a_report(cores=4), known))["lldpNeighbours"][0]["systemName"] == "red-1"
+    assert network_of(changed_document(a_report(switch="blue-1"), known))["lldpNeighbours"][0]["systemName"] == "blue-1"
+    assert "lldpNeighbours" not in network_of(changed_document(a_report(complete=True), known)), (
+        "nobody is there any more"
+    )
 
 
 def test_cards_of_one_bond_keep_neighbours_of_their_own():
@@ -59,9 +61,9 @@ def test_cards_of_one_bond_keep_neighbours_of_their_own():
     told.network.append(workflow_pb2.Network(name="eno2", mac=MAC))
     known = encode(told).decode()
     told.lldp_complete = False
-    assert renewed(told, known) is None
+    assert changed_document(told, known) is None
     del told.network[0].lldp_neighbours[:]
-    assert renewed(told, known) is None
+    assert changed_document(told, known) is None
 
 
 @pytest.mark.parametrize(
@@ -75,4 +77,4 @@ def test_cards_of_one_bond_keep_neighbours_of_their_own():
     ],
 )
 def test_an_annotation_that_anybody_wrote_does_no_harm(known):
-    assert "lldpNeighbours" not in network_of(renewed(a_report(), known))
+    assert "lldpNeighbours" not in network_of(changed_document(a_report(), known))

@@ -11,7 +11,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.services.workflow import reboot, report, response, selection
 from ironbell.services.workflow.changes import Change, Code, annotations_patch, status_patch
-from ironbell.services.workflow.report import Accept, Ignore, IgnoreReason, Refuse, Report
+from ironbell.services.workflow.report import Accept, Ignore, IgnoreReason, Reject, Report
 from ironbell.services.workflow.selection import Interrupted, Nothing, Serve, Unrunnable
 
 NOW = "2026-01-01T00:00:00Z"
@@ -200,7 +200,7 @@ class TestReports:
         ],
     )
     def test_the_workflow_s_state_follows(self, state, actions, expected):
-        verdict = report.judge(a_workflow(*actions, state="RUNNING"), self.a_report(state), now=NOW)
+        verdict = report.decide(a_workflow(*actions, state="RUNNING"), self.a_report(state), now=NOW)
         assert isinstance(verdict, Accept)
         assert verdict.change.status["state"] == expected
         assert verdict.change.status["currentState"]["state"] == state
@@ -208,9 +208,9 @@ class TestReports:
     @pytest.mark.parametrize("state", sorted({*STATES} - {"PENDING", "RUNNING"}))
     def test_what_has_ended_or_not_begun_never_changes(self, state):
         workflow = a_workflow("RUNNING", state=state)
-        late = report.judge(workflow, self.a_report("SUCCESS"), now=NOW)
-        assert late == Ignore(IgnoreReason.ENDED, f"workflow is in state {state or 'new'}")
-        assert isinstance(report.judge(workflow, self.a_report("RUNNING"), now=NOW), Refuse)
+        late = report.decide(workflow, self.a_report("SUCCESS"), now=NOW)
+        assert late == Ignore(IgnoreReason.NOT_ACTIVE, f"workflow is in state {state or 'new'}")
+        assert isinstance(report.decide(workflow, self.a_report("RUNNING"), now=NOW), Reject)
 
     def test_labels_of_the_metric_stay_what_they_are(self):
         labels = ["workflow not found", "workflow is", "not the current action", "already running"]
@@ -219,21 +219,21 @@ class TestReports:
     def test_a_disabled_workflow_begins_no_action_and_keeps_the_result_of_the_one_at_work(self):
         disabled = {"tinkerbell.org/disabled": "look first"}
         waits = a_workflow("PENDING", annotations=disabled)
-        assert isinstance(report.judge(waits, self.a_report("RUNNING"), now=NOW), Refuse)
+        assert isinstance(report.decide(waits, self.a_report("RUNNING"), now=NOW), Reject)
         runs = a_workflow("RUNNING", state="RUNNING", annotations=disabled)
-        assert isinstance(report.judge(runs, self.a_report("SUCCESS"), now=NOW), Accept)
+        assert isinstance(report.decide(runs, self.a_report("SUCCESS"), now=NOW), Accept)
 
     def test_only_the_current_action_is_reported_on(self):
         workflow = a_workflow("SUCCESS", "RUNNING", "PENDING", state="RUNNING")
         for action in ("a0", "a2"):
-            assert isinstance(report.judge(workflow, self.a_report("FAILED", action), now=NOW), Ignore)
-            assert isinstance(report.judge(workflow, self.a_report("RUNNING", action), now=NOW), Refuse)
+            assert isinstance(report.decide(workflow, self.a_report("FAILED", action), now=NOW), Ignore)
+            assert isinstance(report.decide(workflow, self.a_report("RUNNING", action), now=NOW), Reject)
 
     def test_times_are_the_server_s_and_the_begin_is_kept(self):
         body = a_body("RUNNING", state="RUNNING")
         body["status"]["tasks"][0]["actions"][0]["executionStart"] = "2025-12-31T23:00:00Z"
         workflow = WORKFLOW.decode(msgspec.json.encode(body))
-        verdict = report.judge(workflow, self.a_report(duration="1h", message="m" * 9999), now=NOW)
+        verdict = report.decide(workflow, self.a_report(duration="1h", message="m" * 9999), now=NOW)
         fields = verdict.change.actions[(0, 0)]
         assert (fields["executionStart"], fields["executionStop"]) == ("2025-12-31T23:00:00Z", NOW)
         assert len(fields["message"]) == 4096
@@ -258,7 +258,7 @@ class TestReports:
         body = a_body(*actions, state=state)
         for reported, action, agent in reports:
             workflow = WORKFLOW.decode(msgspec.json.encode(body))
-            verdict = report.judge(workflow, self.a_report(reported, action, agent_id=agent), now=NOW)
+            verdict = report.decide(workflow, self.a_report(reported, action, agent_id=agent), now=NOW)
             before = body["status"]["state"]
             if isinstance(verdict, Accept):
                 patch = status_patch(body, verdict.change)
@@ -342,7 +342,7 @@ class TestReboots:
 
     def test_what_is_recorded_keeps_other_agents(self):
         workflow = a_workflow("PENDING", annotations={"ironbell.dev/boot-ids": '{"z":"9"}'})
-        assert reboot.recorded(workflow, "m", boot_id="1") == {"ironbell.dev/boot-ids": '{"m":"1","z":"9"}'}
+        assert reboot.boot_annotation(workflow, "m", boot_id="1") == {"ironbell.dev/boot-ids": '{"m":"1","z":"9"}'}
 
 
 class TestChanges:

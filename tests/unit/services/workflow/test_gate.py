@@ -52,7 +52,7 @@ def test_the_machine_of_the_boot_knows_of_the_workflow_that_it_booted_for_and_no
     admitted, why = a_gate(a_hardware(BOOTED)).admitted([now, other], AGENT, Caller(TOKEN))
     assert list(admitted) == [now]
     assert why is not None
-    assert "reboot it" in why.why
+    assert "reboot it" in why.reason
 
 
 def test_a_stranger_knows_of_none_and_is_told_so_only_while_one_waits():

@@ -14,7 +14,7 @@ from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.codec.proto.workflow_pb2 import ActionStatusRequest
 from ironbell.services.workflow import names
 from ironbell.services.workflow.index import WorkflowTable
-from ironbell.services.workflow.liveness import SILENCE_S, Liveness, at_work, recorded
+from ironbell.services.workflow.liveness import SILENCE_S, Liveness, heartbeat_annotation, running_action
 from ironbell.services.workflow.port.receive import HEARTBEAT_METADATA, interval_of
 from ironbell.services.workflow.service import WorkflowService
 
@@ -62,12 +62,12 @@ class Site:
         self.service = Liveness(self, annotator, self.time, replica=replica)
         self.meanwhile, self.answers = (lambda: None), True
 
-    async def decide(self, namespace, name, *, decision, change):
+    async def decide(self, namespace, name, *, decide, change):
         """The API; while it does not answer, nothing is stored."""
         if not self.answers:
             raise Unavailable("connection refused")
         self.meanwhile()
-        decided = decision(self.index.get(namespace, name))
+        decided = decide(self.index.get(namespace, name))
         if (wanted := change(decided)) is not None:
             self.failed.append((name, wanted.actions[(0, 0)]["message"]))
             self.index.remove(namespace, name)
@@ -78,7 +78,7 @@ class Site:
         until, pause_s = self.time.at + seconds, SILENCE_S / 20
         while self.time.at < until:
             self.time.at += pause_s
-            await self.service.look(expected_s=pause_s)
+            await self.service.check(expected_s=pause_s)
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,17 @@ class Site:
     ],
 )
 def test_who_is_expected_to_send_signs_of_life(workflow, is_expected):
-    assert (at_work(workflow) is not None) is is_expected
+    assert (running_action(workflow) is not None) is is_expected
 
 
 def test_what_an_agent_announces_is_recorded_once_and_taken_back():
     silent = a_workflow(annotations={})
-    assert recorded(silent, AGENT, 0.0) == {}
-    assert recorded(silent, AGENT, 20.0) == {names.HEARTBEATS: '{"m":20.0}'}
-    assert recorded(a_workflow(), AGENT, 20.0) == {}
-    assert recorded(a_workflow(), AGENT, 0.0) == {names.HEARTBEATS: None}, "the machine booted an older system"
+    assert heartbeat_annotation(silent, AGENT, 0.0) == {}
+    assert heartbeat_annotation(silent, AGENT, 20.0) == {names.HEARTBEATS: '{"m":20.0}'}
+    assert heartbeat_annotation(a_workflow(), AGENT, 20.0) == {}
+    assert heartbeat_annotation(a_workflow(), AGENT, 0.0) == {names.HEARTBEATS: None}, (
+        "the machine booted an older system"
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ async def test_silence_fails_the_action_and_a_sign_of_life_does_not():
     site = Site(a_workflow("silent"), living := a_workflow("living"))
     for _ in range(5):
         await site.after(SILENCE_S / 4)
-        site.service.heard(living, [AGENT], "a")
+        site.service.record(living, [AGENT], "a")
     assert [name for name, _ in site.failed] == ["silent"]
     assert "no sign of life for 3" in site.failed[0][1]
     assert "action wipe was running" in site.failed[0][1]
@@ -156,7 +158,7 @@ async def test_a_report_that_cannot_be_stored_is_a_sign_of_life():
 
 async def test_an_agent_that_is_heard_while_its_silence_is_being_stored_does_not_fail():
     site = Site(workflow := a_workflow())
-    site.meanwhile = lambda: site.service.heard(workflow, [AGENT], "a")
+    site.meanwhile = lambda: site.service.record(workflow, [AGENT], "a")
     await site.after(SILENCE_S * 1.2)
     assert not site.failed
 
@@ -165,8 +167,8 @@ async def test_a_beat_for_another_machines_action_counts_for_nothing():
     site = Site(workflow := a_workflow())
     for _ in range(5):
         await site.after(SILENCE_S / 4)
-        site.service.heard(workflow, ["other"], "a")
-        site.service.heard(workflow, [AGENT], "b")
+        site.service.record(workflow, ["other"], "a")
+        site.service.record(workflow, [AGENT], "b")
     assert [name for name, _ in site.failed] == ["wf"]
 
 
@@ -202,7 +204,7 @@ async def test_the_replica_that_hears_an_agent_takes_over_its_workflow():
     await site.after(SILENCE_S * 2)
     assert not site.failed, "another replica hears it"
     assert not site.named
-    site.service.heard(workflow, [AGENT], "a")
+    site.service.record(workflow, [AGENT], "a")
     assert site.named == [("wf", names.LOG_REPLICA, "two")]
 
 

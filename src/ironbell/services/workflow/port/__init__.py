@@ -1,1 +1,1 @@
-"""The gRPC port toward agents: its connections, the protocol's limits, and who may call."""
+"""The gRPC port for agents: its connections, the limits of the protocol, and the receipt of requests."""

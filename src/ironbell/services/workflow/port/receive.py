@@ -193,7 +193,7 @@ async def action_request(
     if request.HasField("agent_attributes"):
         packed = attributes.pack(request.agent_attributes)
         if packed is None:
-            rejections.log(peer, "agent attributes are too large to keep", agent=request.agent_id)
+            rejections.log(peer, "agent attributes too large to record", agent=request.agent_id)
     return Agent(
         request.agent_id,
         metadata_value(stream, BOOT_ID_METADATA),

@@ -1,7 +1,7 @@
 """The workflow server: its gRPC services on one port, their background tasks, and the reader of the logs.
 
-Composition only. The caller feeds the index, owns the API connection and gives the socket or address; `run` serves
-until it is cancelled. Reflection is on, as upstream's.
+Composition only. The caller feeds the index, owns the API connection, and passes the socket or address; `run` serves
+until it is cancelled. Reflection is enabled, as upstream.
 """
 
 from __future__ import annotations
@@ -43,34 +43,34 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Options:
-    """How to serve."""
+    """Options of a workflow server."""
 
     log_folder: Path
     replica: str
-    """A name for this replica that lasts over its restarts, such as its pod's or host's."""
+    """Name of this replica that survives its restarts, such as its pod's or host's."""
     host: str = "127.0.0.1"
     port: int = GRPC_PORT
     tls: ssl.SSLContext | None = None
     limits: Limits = field(default_factory=Limits)
     hold_s: float = HOLD_S
     finish_s: float = 0.0
-    """How long the answer to a Workflow's last result is held for a controller to undo the boot options; 0: not."""
+    """Longest time to hold the response to a Workflow's last result until a controller reverts the boot options."""
     address_of: Callable[[str], str | None] = field(default=lambda _replica: None)
-    """HTTP address of another replica's log endpoint, by its name."""
+    """Returns the HTTP address of another replica's log endpoint by its name."""
     directory: HardwareDirectory | None = None
-    """All Hardware, where it is to be checked that a machine is the one that is meant; see `guard`."""
+    """All Hardware, to check that an agent is on the machine of its Workflow; see `guard`."""
     silence_s: float = SILENCE_S
-    """How long an agent that announced signs of life may send none while it carries out an action."""
+    """Longest silence during an action of an agent that announced heartbeats."""
     identity: Identity = Identity.COMPAT
-    """Any other needs `directory`."""
+    """Identification of callers; any value but `compat` needs `directory`."""
     proxies: tuple[Network, ...] = ()
-    """Peers that speak for others."""
+    """Peers that forward calls of agents."""
     connections: ConnectionLimits | None = None
-    """Of the gRPC port; None: by the files that this process may have open."""
+    """Limits of the gRPC port; None derives them from the files that this process may have open."""
 
 
 class WorkflowServer:
-    """One server. `start`, then `run`, or `serve` for both."""
+    """A workflow server. Call `start` and then `run`, or `serve` for both."""
 
     def __init__(self, api: Api, index: WorkflowTable, options: Options, *, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
@@ -101,14 +101,14 @@ class WorkflowServer:
         )
         self._services = ServerReflection.extend([service, logs, self._liveness])
         self.reader = LogReader(self._store, index, options.replica, options.address_of)
-        """Reads logs back; `logreader.log_routes(server.reader)` serves them over HTTP."""
+        """Reads stored logs; `logs.reader.log_routes(server.reader)` serves them over HTTP."""
         self.connections = Connections(options.connections or default_limits(), clock, rejections)
         self._server: GuardedServer | None = None
         self.port = options.port
-        """The port that is bound, once started."""
+        """The bound port, after `start`."""
 
     async def start(self, sock: socket.socket | None = None) -> None:
-        """Bind and accept. With `sock`, a bound socket of the caller's is used instead of host and port."""
+        """Bind and accept connections, on the caller's bound socket `sock` if it is set."""
         server = GuardedServer(self._services, self.connections)
         if sock is None:
             sock = _bound(self._options.host, self._options.port)
@@ -129,7 +129,7 @@ class WorkflowServer:
             await self._stop()
 
     async def serve(self, sock: socket.socket | None = None) -> None:
-        """`start` and `run`."""
+        """Call `start` and `run`."""
         await self.start(sock)
         await self.run()
 
