@@ -14,9 +14,8 @@ from ironbell.apiserver.subresources import ConnectRequest
 from ironbell.app.site.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SystemClock
 from ironbell.services.workflow.index import WorkflowTable
-from ironbell.services.workflow.logs.file import Batch, Line
+from ironbell.services.workflow.logs.file import Batch, Line, Source
 from ironbell.services.workflow.logs.reader import LogReader, log_routes
-from ironbell.services.workflow.logs.record import Source
 from ironbell.services.workflow.logs.store import LogKey, LogStore
 
 

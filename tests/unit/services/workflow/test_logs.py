@@ -20,10 +20,13 @@ from ironbell.services.workflow.logs.file import (
     Batch,
     Line,
     LogFile,
+    Record,
+    Source,
     TooManyExecutionsError,
+    decode,
+    encode,
     read,
 )
-from ironbell.services.workflow.logs.record import Record, Source, decode, encode
 from ironbell.services.workflow.logs.store import BadLogNameError, Limits, LogKey, LogStore
 
 NOW = "2026-01-01T00:00:00.000000Z"
@@ -148,7 +151,7 @@ class TestFile:
 
     def test_what_a_machine_says_has_a_limit_of_its_own(self, tmp_path):
         file = a_file(tmp_path, file_limit=10 * MACHINE_BYTES)
-        answers = [file.say(Source.MACHINE, ["x"] * 100, now=NOW) for _ in range(100)]
+        answers = [file.append_report(Source.MACHINE, ["x"] * 100, now=NOW) for _ in range(100)]
         assert answers[0]
         assert not answers[-1]
         assert MACHINE_BYTES - 200 < file.size < MACHINE_BYTES + 200
@@ -157,7 +160,7 @@ class TestFile:
         assert last == ["the log is full: what follows is not kept", "an action's line"]
         file.close()
         again = a_file(tmp_path, file_limit=10 * MACHINE_BYTES)
-        assert not again.say(Source.MACHINE, ["more"], now=NOW)
+        assert not again.append_report(Source.MACHINE, ["more"], now=NOW)
         again.close()
 
     def test_ends_have_some_room_beyond_the_limit_and_no_more(self, tmp_path, monkeypatch):
@@ -276,7 +279,7 @@ class TestStore:
         over = asyncio.Event()
 
         class Follow:
-            def is_over(self) -> bool:
+            def is_complete(self) -> bool:
                 return over.is_set()
 
             async def changed(self) -> None:
@@ -301,7 +304,7 @@ class TestStore:
         store = LogStore(tmp_path, clock=ManualClock())
 
         class Follow:
-            def is_over(self) -> bool:
+            def is_complete(self) -> bool:
                 return False
 
             async def changed(self) -> None:

@@ -1,15 +1,15 @@
-"""The log of one Workflow: an append-only file, and what has to be known about it.
+"""The log of one Workflow: an append-only file with a JSON object per line, and its state in memory.
 
-A batch that was stored before changes nothing when it comes again; one that leaves a gap is refused unless the sender
-has forgotten what is missing, which the log then says. After a crash a half-written last line is cut off, and
-everything is found out again from the file.
+A repeated batch changes nothing. A batch that leaves a gap is not stored, unless the sender no longer has the missing
+lines; then the log records the gap. After a crash an incomplete last line is cut off, and the state is read from the
+file.
 
-Every record counts by its size in the file, whoever caused it: an action, the machine outside of actions, and the whole
-file have limits. What comes after a limit is counted, not kept. Ends of executions have some room beyond the limit of
-the file, and an action has a limited number of executions.
+Every record counts with its size in the file: an action, the machine outside of actions, and the whole file have
+limits. Lines beyond a limit are counted, but not stored. Ends of executions have room beyond the limit of the file, and
+an action has a limited number of executions.
 
 Blocking; the store calls it in threads, one call at a time per file. A call that outlives its caller (a cancelled
-request) and `close` never meet: a file that is closed refuses everything.
+request) and `close` exclude each other: a closed file rejects every call.
 """
 
 from __future__ import annotations
@@ -22,29 +22,73 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.services.workflow.logs.record import Record, Source, decode, encode
 
 TAIL_LINES = 20
 MAX_EXECUTIONS = 64
-"""Executions of one action: it is executed once, and once more for each time that its Workflow begins again."""
+"""Executions of one action: the first, and one for each restart of its Workflow."""
 MAX_SEQUENCE = 1 << 53
-"""Numbers of lines are below this: JSON carries no larger ones exactly."""
+"""Limit of the numbers of lines: JSON does not represent larger ones exactly."""
 MACHINE_BYTES = 256 << 10
-"""Size of what a machine says outside of actions."""
+"""Size of a machine's reports outside of actions."""
 _RESERVE = 1 << 20
-"""Room beyond the limit of a file for ends of executions and for notes about limits."""
+"""Room beyond the limit of a file for ends of executions and for remarks on limits."""
 _READ = 1 << 18
 _FULL = "the log is full: what follows is not kept"
 
 
+class Source(StrEnum):
+    """The source of a line."""
+
+    OUT = "out"
+    ERR = "err"
+    AGENT = "agent"
+    MACHINE = "machine"
+    """Reported by the machine's operating system, outside of any action."""
+    REMARK = "note"
+    """Written by the log itself, at a gap or a limit."""
+    END = "end"
+    """The end of an execution, without a line."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A record. Field names are short, since every line contains them."""
+
+    time: str = msgspec.field(name="t")
+    """RFC 3339 with microseconds, by the server's clock."""
+    action: str = msgspec.field(name="a", default="")
+    """Id of the action."""
+    execution: str = msgspec.field(name="x", default="")
+    sequence: int = msgspec.field(name="n", default=0)
+    source: Source = msgspec.field(name="s", default=Source.OUT)
+    text: str = msgspec.field(name="m", default="")
+    exit_code: int | None = msgspec.field(name="c", default=None)
+
+
+_DECODER = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> bytes:
+    """Encode a record as a line of the file."""
+    return msgspec.json.encode(record) + b"\n"
+
+
+def decode(line: bytes) -> Record | None:
+    """Decode a line of the file; None if it is damaged."""
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
 class TooManyExecutionsError(IronbellError):
-    """An action is said to have been executed more often than it can be."""
+    """A batch names more executions of an action than are possible."""
 
     reason = "TooManyExecutions"
     retry = Retry.NEVER
@@ -52,7 +96,7 @@ class TooManyExecutionsError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it came."""
+    """A line as received."""
 
     source: Source
     text: str
@@ -74,7 +118,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What is here: lines below `next`; and on stable storage: lines below `durable`."""
+    """Progress of an execution's log: lines below `next` are stored, lines below `durable` are on stable storage."""
 
     next: int
     durable: int
@@ -82,7 +126,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stays of an action's log in its Workflow."""
+    """The part of an action's log that is kept on its Workflow."""
 
     lines: list[str]
     count: int
@@ -94,7 +138,7 @@ class Summary:
 class _Execution:
     next: int = 0
     durable: int = 0
-    has_ended: bool = False
+    is_complete: bool = False
     exit_code: int | None = None
 
 
@@ -110,7 +154,7 @@ class _Action:
 
 
 class LogFile:
-    """One open file."""
+    """An open log."""
 
     def __init__(self, path: Path, *, action_limit: int, file_limit: int) -> None:
         self.path = path
@@ -130,11 +174,11 @@ class LogFile:
         self._lock = threading.Lock()
 
     def append(self, batch: Batch, *, now: str) -> Position:
-        """Store what is new of a batch.
+        """Store the new lines of a batch.
 
         Raises:
             OSError: the disk is full or broken, or the file is closed; nothing of the batch counts as stored.
-            TooManyExecutionsError: the batch would begin one execution too many of its action.
+            TooManyExecutionsError: the batch exceeds the number of executions of its action.
         """
         with self._used():
             return self._append(batch, now=now)
@@ -143,7 +187,7 @@ class LogFile:
         known = self._execution(batch.action, batch.execution)
         first, lines = batch.first, batch.lines
         if first > known.next:
-            # A gap without anything behind it is not worth a record yet.
+            # A gap without a line after it is not recorded yet.
             if batch.oldest <= known.next or not (lines or batch.ends):
                 return Position(known.next, known.durable)
         elif known.next > first:
@@ -152,22 +196,22 @@ class LogFile:
         records = self._records(batch, known, first=first, lines=lines, now=now)
         self._store(self._fitting(batch.action, records, now=now))
         if batch.ends:
-            # Also where its record did not fit.
-            known.has_ended, known.exit_code = True, batch.exit_code
-        # Also counts lines that were over the limit and are not in the file.
+            # Even if its record did not fit.
+            known.is_complete, known.exit_code = True, batch.exit_code
+        # Lines over the limit count as well, although they are not in the file.
         known.next = max(known.next, first + len(lines))
-        # What was read back after a start, or was over the limit, becomes durable by the next sync too.
+        # Lines that were read after a start, or were over the limit, become durable with the next sync as well.
         self.is_dirty = self.is_dirty or known.next > known.durable
         return Position(known.next, known.durable)
 
-    def say(self, source: Source, lines: Sequence[str], *, now: str) -> bool:
-        """Lines that no execution counts. Returns whether all are kept."""
+    def append_report(self, source: Source, lines: Sequence[str], *, now: str) -> bool:
+        """Store lines that belong to no execution, and return whether all of them are stored."""
         with self._used():
             self._store(self._fitting("", (Record(time=now, source=source, text=line) for line in lines), now=now))
             return not self._action("").is_full
 
     def sync(self) -> None:
-        """Bring everything to stable storage."""
+        """Write everything to stable storage."""
         with self._used():
             self._sync()
 
@@ -179,7 +223,7 @@ class LogFile:
             self._executions[key].durable = max(self._executions[key].durable, number)
 
     def summary(self, action: str) -> Summary | None:
-        """The end of an action's log; None where it has none."""
+        """Return the end of an action's log, or None if it has no log."""
         known = self._actions.get(action)
         if known is None:
             return None
@@ -188,7 +232,7 @@ class LogFile:
         return Summary(list(known.tail), known.count, digest, execution.exit_code)
 
     def close(self) -> None:
-        """Sync and close, once nobody writes any more."""
+        """Sync and close, after the current call."""
         with self._used():
             self._is_closed = True
             try:
@@ -219,14 +263,14 @@ class LogFile:
             )
 
         if first > known.next:
-            yield record(Source.NOTE, f"{first - known.next} lines are missing here", sequence=first, time=now)
+            yield record(Source.REMARK, f"{first - known.next} lines are missing here", sequence=first, time=now)
         for number, line in enumerate(lines, start=first):
             yield record(line.source, line.text, sequence=number, time=line.time)
-        if batch.ends and not known.has_ended:
+        if batch.ends and not known.is_complete:
             yield record(Source.END, "", sequence=first + len(lines), time=now, code=batch.exit_code)
 
     def _fitting(self, name: str, records: Iterable[Record], *, now: str) -> Iterator[tuple[Record, bytes]]:
-        """Those records of an action that fit into its limit and the file's, each with its line in the file."""
+        """Yield the records that fit into the limits of the action and of the file, each with its line in the file."""
         action = self._action(name)
         limit = self._action_limit if name else min(self._action_limit, MACHINE_BYTES)
         is_full, added = action.is_full, 0
@@ -238,7 +282,7 @@ class LogFile:
                 size = added + len(line)
                 if action.size + size > limit or self.size + size > self._file_limit:
                     is_full = True
-                    record = msgspec.structs.replace(record, source=Source.NOTE, text=_FULL, time=now)
+                    record = msgspec.structs.replace(record, source=Source.REMARK, text=_FULL, time=now)
                     line = encode(record)
             if self.size + added + len(line) <= self._file_limit + _RESERVE:
                 added += len(line)
@@ -248,16 +292,16 @@ class LogFile:
         kept = list(records)
         self._write(b"".join(line for _, line in kept))
         for record, line in kept:
-            self._take(record, len(line))
+            self._count(record, len(line))
 
     def _action(self, name: str) -> _Action:
         return self._actions.setdefault(name, _Action())
 
     def _execution(self, action: str, name: str) -> _Execution:
-        """What is known of an execution, from now on if nothing was.
+        """Return the state of an execution, which is created if it is new.
 
         Raises:
-            TooManyExecutionsError: it would be one too many.
+            TooManyExecutionsError: the action has the most executions already.
         """
         known = self._executions.get((action, name))
         if known is None:
@@ -275,23 +319,23 @@ class LogFile:
             while written < len(data):
                 written += os.write(self._descriptor, data[written:])
         except OSError:
-            # Never leave half a line for the next one to be glued to.
+            # The next line must not be appended to an incomplete one.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self.size)
             raise
         self.size += len(data)
         self.is_dirty = True
 
-    def _take(self, record: Record, size: int) -> None:
-        """Count a record that is in the file."""
+    def _count(self, record: Record, size: int) -> None:
+        """Update the state with a record that is in the file."""
         action = self._action(record.action)
         action.size += size
-        action.is_full = action.is_full or (record.source is Source.NOTE and record.text == _FULL)
+        action.is_full = action.is_full or (record.source is Source.REMARK and record.text == _FULL)
         if record.execution:
             execution = self._execution(record.action, record.execution)
             if record.source is Source.END:
-                execution.has_ended, execution.exit_code = True, record.exit_code
-            elif record.source is Source.NOTE:
+                execution.is_complete, execution.exit_code = True, record.exit_code
+            elif record.source is Source.REMARK:
                 execution.next = max(execution.next, record.sequence)
             else:
                 execution.next = max(execution.next, record.sequence + 1)
@@ -305,7 +349,7 @@ class LogFile:
         action.digest.update(record.text.encode("utf-8", "replace") + b"\n")
 
     def _recover(self) -> int:
-        """Read what is there; the size up to the last whole line, to which the file is cut."""
+        """Read the existing records, cut the file after the last complete line, and return its size."""
         end = 0
         rest = b""
         position = 0
@@ -316,20 +360,20 @@ class LogFile:
                 end += len(line) + 1
                 if (record := decode(line)) is not None and 0 <= record.sequence <= MAX_SEQUENCE:
                     with contextlib.suppress(TooManyExecutionsError):
-                        self._take(record, len(line) + 1)
+                        self._count(record, len(line) + 1)
         if position != end:
             os.ftruncate(self._descriptor, end)
         for execution in self._executions.values():
-            # What was read back may still be in memory only.
+            # The lines that were read may not be on stable storage.
             execution.durable = 0
         return end
 
 
 def read(path: Path, offset: int) -> tuple[list[Record], int]:
-    """Records from an offset on, at most a quarter of a MiB; and where to go on. Damaged lines are left out.
+    """Return the undamaged records from an offset on, about a quarter of a MiB at most, and the next offset.
 
     Raises:
-        FileNotFoundError: there is no log.
+        FileNotFoundError: the log does not exist.
     """
     with path.open("rb") as file:
         file.seek(offset)

@@ -1,8 +1,9 @@
-"""Read the log of a Workflow, while it runs and afterwards: for the API server's log endpoint and the command line.
+"""Reading of a Workflow's log, for the API server's log endpoint and the command line.
 
-A log is followed until its Workflow has ended, or is gone; what another replica holds is fetched from there.
+A log is followed until its Workflow has completed, has failed or was deleted. The log of another replica is fetched
+from there.
 
-`log_routes` makes aiohttp routes: `GET /logs/{namespace}/{workflow}` with `follow=true`, `action=NAME or id`,
+`log_routes` returns aiohttp routes: `GET /logs/{namespace}/{workflow}` with `follow=true`, `action=NAME or id`,
 `tail=N`, `timestamps=true`, `format=text|json`. Text is one line per line, prefixed by the action's name; JSON is one
 object per line.
 """
@@ -21,7 +22,7 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.quantities import decimal
 from ironbell.services.workflow import names
 from ironbell.services.workflow.index import WorkflowTable
-from ironbell.services.workflow.logs.record import Record, Source
+from ironbell.services.workflow.logs.file import Record, Source
 from ironbell.services.workflow.logs.store import BadLogNameError, LogStore
 
 FORWARDED_HEADER = "x-ironbell-forwarded"
@@ -35,7 +36,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
 
     time: str
     action: str = ""
-    """Name of the action; its id where the Workflow is gone; empty for what the machine said."""
+    """Name of the action; its id if the Workflow was deleted; empty for reports of the machine."""
     source: Source = Source.OUT
     text: str = ""
     exit_code: int | None = None
@@ -43,40 +44,40 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
 
 @dataclass
 class _Follow:
-    """Until the Workflow has ended."""
+    """Follows a log until its Workflow is in a terminal state or was deleted."""
 
     index: WorkflowTable
     namespace: str
     name: str
 
-    def is_over(self) -> bool:
+    def is_complete(self) -> bool:
         workflow = self.index.get(self.namespace, self.name)
         return workflow is None or workflow.status.state in _TERMINAL
 
     async def changed(self) -> None:
-        """Wait for a change, unless the last one has come: it may have while the log was being read."""
+        """Wait for a change, unless the log is complete: it may have become so while it was read."""
         workflow = self.index.get(self.namespace, self.name)
-        if workflow is not None and not self.is_over():
+        if workflow is not None and not self.is_complete():
             await self.index.changed(workflow.status.agent_id)
 
 
 @dataclass(frozen=True)
 class LogReader:
-    """Logs of this replica, and the way to those of others."""
+    """Reads logs of this replica, and finds the replicas of other logs."""
 
     store: LogStore
     index: WorkflowTable
     replica: str
     address_of: Callable[[str], str | None] = field(default=lambda _replica: None)
-    """The HTTP address (`http://host:port`) of another replica by its name; None where it is not known."""
+    """Returns the HTTP address (`http://host:port`) of another replica by its name; None if it is not known."""
 
     async def tail(
         self, namespace: str, name: str, *, follow: bool = False, action: str = "", last: int | None = None
     ) -> AsyncIterator[LogLine]:
-        """Lines of a Workflow's log; with `last` only so many of those that are there already.
+        """Yield the lines of a Workflow's log; of the existing lines only the last `last`, if set.
 
         Raises:
-            BadLogNameError: no Workflow can have this name.
+            BadLogNameError: the name is not valid for a Workflow.
         """
         workflow = self.index.get(namespace, name)
         uid = workflow.metadata.uid if workflow else ""
@@ -109,7 +110,7 @@ class LogReader:
         )
 
     def elsewhere(self, namespace: str, name: str) -> str | None:
-        """The address of the replica that holds a log, where that is another one."""
+        """Return the address of the replica that stores a log; None if it is this one."""
         workflow = self.index.get(namespace, name)
         holder = workflow.metadata.annotations.get(names.LOG_REPLICA, "") if workflow else ""
         return self.address_of(holder) if holder and holder != self.replica else None
@@ -125,18 +126,18 @@ def _action_name(workflow: Workflow | None, action_id: str) -> str:
 
 
 def as_text(line: LogLine, *, timestamps: bool) -> str:
-    """A line as people read it; empty for what only programs want."""
+    """Format a line for people; empty for records that are only for programs."""
     if line.source is Source.END:
         return ""
     prefix = f"{line.time} " if timestamps else ""
     label = line.action or line.source.value
-    text = f"[{line.text}]" if line.source is Source.NOTE else line.text
-    # What follows a newline within a line must not look like another action's.
+    text = f"[{line.text}]" if line.source is Source.REMARK else line.text
+    # Text after a newline within a line must not look like another action's line.
     return "".join(f"{prefix}{label} | {part}\n" for part in text.split("\n"))
 
 
 def log_routes(reader: LogReader) -> list[web.RouteDef]:
-    """Routes for an aiohttp application. Who may read is the application's matter."""
+    """Return the routes for an aiohttp application, which has to authorize its clients."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         return await _handle(reader, request)
@@ -155,7 +156,7 @@ async def _handle(reader: LogReader, request: web.Request) -> web.StreamResponse
         if address is not None:
             return await _forward(address, request)
         if reader.index.get(namespace, name) is None and reader.store.find(namespace, name) is None:
-            raise web.HTTPNotFound(text=f"there is no log of workflow {namespace}/{name}\n")
+            raise web.HTTPNotFound(text=f"workflow {namespace}/{name} has no log\n")
     except BadLogNameError as error:
         raise web.HTTPBadRequest(text=f"{error.message}\n") from error
     as_json = request.query.get("format") == "json"
@@ -182,16 +183,16 @@ def _content_type(*, as_json: bool) -> str:
 
 
 async def _forward(address: str, request: web.Request) -> web.StreamResponse:
-    """The same request to another replica, which never forwards it again."""
+    """Forward the request to another replica, which does not forward it again."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{address}{request.path_qs}", headers={FORWARDED_HEADER: "1"}) as found,
+            session.get(f"{address}{request.path_qs}", headers={FORWARDED_HEADER: "1"}) as response,
         ):
-            answer = web.StreamResponse(status=found.status, headers={"content-type": found.content_type})
+            answer = web.StreamResponse(status=response.status, headers={"content-type": response.content_type})
             await answer.prepare(request)
-            async for chunk in found.content.iter_any():
+            async for chunk in response.content.iter_any():
                 await answer.write(chunk)
             await answer.write_eof()
             return answer

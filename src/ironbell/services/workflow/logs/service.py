@@ -1,7 +1,7 @@
-"""The gRPC service `ironbell.LogService`: takes what actions print, and what machines say about themselves.
+"""The gRPC service `ironbell.LogService`, which receives the output of actions and the reports of machines.
 
-Only the agent of a task may add to its actions' logs. Progress goes into an annotation, at most every two seconds per
-Workflow and, when very many machines are at work, less often, so that it never dominates the writes.
+Only the agent of a task may add to its actions' logs. Progress is written to an annotation, every two seconds at most
+per Workflow, and less often if very many machines are active, so that it never dominates the writes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.guard import Gate
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.logs import file as logfile
-from ironbell.services.workflow.logs.file import MAX_SEQUENCE, TooManyExecutionsError
-from ironbell.services.workflow.logs.record import Source
+from ironbell.services.workflow.logs.file import MAX_SEQUENCE, Source, TooManyExecutionsError
 from ironbell.services.workflow.logs.store import BadLogNameError, LogKey, LogStore
 from ironbell.services.workflow.port import receive
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     import grpclib.server
 
 _SOURCES = {log_pb2.STDOUT: Source.OUT, log_pb2.STDERR: Source.ERR, log_pb2.AGENT: Source.AGENT}
-_ENDED = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
+_TERMINAL = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
 _MAX_LINES = 2000
 _MAX_TEXT = 8192
 _MAX_AGE_MS = 86_400_000
@@ -50,13 +49,13 @@ _TAIL_CHARACTERS = 3000
 _MAX_ANNOTATIONS: Final = 160 << 10
 _MAX_REPORT = 2000
 KEPT_WITHIN_S: Final = 10.0
-"""How soon the end of an action's log is on a Workflow that goes on."""
+"""Longest time until the end of an action's log is written to a Workflow that continues."""
 
 log = structlog.get_logger()
 
 
 class LogService(LogServiceBase):
-    """The two methods, and what stays of a log in its Workflow (`keep`)."""
+    """The methods Append and ReportMachine, and the part of a log that is kept on its Workflow (`keep`)."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class LogService(LogServiceBase):
     async def Append(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[log_pb2.AppendRequest, log_pb2.AppendResponse]
     ) -> None:
-        """Store a batch and say from where to go on."""
+        """Store a batch, and respond with the next number to send."""
         with self._rejected("log rejected", stream):
             request = await receive.message(stream, log_pb2.AppendRequest, longest=receive.MAX_LOG)
             receive.check_agent_id(request.agent_id)
@@ -95,9 +94,9 @@ class LogService(LogServiceBase):
                 raise GRPCError(Status.FAILED_PRECONDITION, error.message) from error
             except OSError as error:
                 raise GRPCError(Status.RESOURCE_EXHAUSTED, f"the log cannot be written: {error.strerror}") from error
-        self._note(workflow, action, request)
-        if request.end and action.state in _ENDED:
-            # The result came first, as after an outage: what stays of the log is complete only now.
+        self._record_progress(workflow, action, request)
+        if request.end and action.state in _TERMINAL:
+            # The result arrived first, as after an outage: the end of the log is complete only now.
             for name, value in (await self._end_of(workflow, action.id)).items():
                 if workflow.metadata.annotations.get(name) != value:
                     self._annotator.put(workflow.key, name, value)
@@ -107,17 +106,17 @@ class LogService(LogServiceBase):
 
     @contextlib.contextmanager
     def _rejected(self, event: str, stream: grpclib.server.Stream[Any, Any]) -> Iterator[dict[str, str]]:
-        """Logs an error that answers a call, once a minute per machine, with the values that it is given."""
+        """Log an error that is the response to a call, once a minute per machine, with the yielded values."""
         values: dict[str, str] = {}
         try:
             yield values
         except GRPCError as error:
-            self._rejections.log(receive.peer_of(stream), event, why=error.message or error.status.name, **values)
+            self._rejections.log(receive.peer_of(stream), event, reason=error.message or error.status.name, **values)
             raise
 
     def _admit(self, workflow: Workflow, agent_id: str, stream: grpclib.server.Stream[Any, Any]) -> None:
-        if (why := self._gate.objection(workflow, agent_id, receive.caller_of(stream))) is not None:
-            raise GRPCError(Status.PERMISSION_DENIED, why)
+        if (reason := self._gate.objection(workflow, agent_id, receive.caller_of(stream))) is not None:
+            raise GRPCError(Status.PERMISSION_DENIED, reason)
 
     def _subject(self, request: log_pb2.AppendRequest) -> tuple[Workflow, WorkflowAction]:
         namespace, _, name = request.workflow_id.partition("/")
@@ -161,8 +160,8 @@ class LogService(LogServiceBase):
             exit_code=request.exit_code if request.HasField("exit_code") else None,
         )
 
-    def _note(self, workflow: Workflow, action: WorkflowAction, request: log_pb2.AppendRequest) -> None:
-        """Where the log is, and how far the action is."""
+    def _record_progress(self, workflow: Workflow, action: WorkflowAction, request: log_pb2.AppendRequest) -> None:
+        """Record the replica of the log, and the progress of the action, on the Workflow."""
         if workflow.metadata.annotations.get(names.LOG_REPLICA) != self._replica:
             self._annotator.put(workflow.key, names.LOG_REPLICA, self._replica)
         if not request.HasField("progress") or action.state != WorkflowState.RUNNING:
@@ -181,7 +180,7 @@ class LogService(LogServiceBase):
     async def ReportMachine(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[log_pb2.MachineReport, log_pb2.MachineReportResponse]
     ) -> None:
-        """Keep what a machine says in the log of its Workflow, and on it, until the Workflow has ended."""
+        """Store a machine's report in the log of its Workflow, and on the Workflow, unless that has ended."""
         with self._rejected("machine report rejected", stream) as values:
             request = await receive.message(stream, log_pb2.MachineReport)
             text = request.text[-_MAX_REPORT:]
@@ -190,21 +189,21 @@ class LogService(LogServiceBase):
             workflow = self._concerned(request.agent_id)
             if workflow is not None:
                 self._admit(workflow, request.agent_id, stream)
-                if workflow.status.state in _ENDED:
+                if workflow.status.state in _TERMINAL:
                     raise GRPCError(Status.FAILED_PRECONDITION, "the Workflow of this machine has ended")
-            kind = log_pb2.MachineReport.Kind.Name(request.kind) if request.kind in _KINDS else "UNSPECIFIED"
+            kind = log_pb2.MachineReport.Kind.Name(request.kind) if request.kind in _REPORT_KINDS else "UNSPECIFIED"
             metrics.MACHINE_REPORTS.labels(kind).inc()
             if workflow is not None:
                 await self._keep_report(workflow, kind, text)
-        # The Workflow's log has them all.
+        # Only some are logged here; the Workflow's log contains all.
         self._reports.log(receive.peer_of(stream), "machine report", agent=request.agent_id, kind=kind, text=text)
         await stream.send_message(log_pb2.MachineReportResponse())
 
     def _concerned(self, agent_id: str) -> Workflow | None:
-        """The Workflow that runs on a machine, else the one that waits for it, else the newest."""
+        """Return the running Workflow of a machine, else the pending one, else the newest."""
         order = {WorkflowState.RUNNING.value: 2, WorkflowState.PENDING.value: 1}
         return max(
-            (found for name in self._gate.agent_ids(agent_id) for found in self._index.workflows_for(name)),
+            (workflow for name in self._gate.agent_ids(agent_id) for workflow in self._index.workflows_for(name)),
             key=lambda w: (order.get(w.status.state, 0), w.metadata.creation_timestamp or "", w.key),
             default=None,
         )
@@ -212,19 +211,21 @@ class LogService(LogServiceBase):
     async def _keep_report(self, workflow: Workflow, kind: str, text: str) -> None:
         lines = [line for line in text.splitlines() if line.strip()]
         try:
-            is_kept = await self._store.say(log_key(workflow), Source.MACHINE, lines)
+            is_kept = await self._store.append_report(log_key(workflow), Source.MACHINE, lines)
         except BadLogNameError as error:
             raise GRPCError(Status.INVALID_ARGUMENT, error.message) from error
         except OSError as error:
             raise GRPCError(Status.RESOURCE_EXHAUSTED, f"the log cannot be written: {error.strerror}") from error
         if not is_kept:
-            raise GRPCError(Status.RESOURCE_EXHAUSTED, "the log keeps no more reports of this machine")
+            raise GRPCError(Status.RESOURCE_EXHAUSTED, "the log has reached its limit for reports of this machine")
         document = {"kind": kind, "text": printable(text), "time": rfc3339(self._clock.now())}
         self._annotator.put(workflow.key, names.MACHINE_REPORT, msgspec.json.encode(document).decode())
 
     async def keep(self, workflow: Workflow, action_id: str, ends: bool) -> dict[str, str | None]:
-        """What is to be written on a Workflow with the result of an action: ends of logs, once no more come (`ends`).
-        Until then they are written soon, and several at once."""
+        """Return the annotations to write with the result of an action: the ends of all logs if the Workflow `ends`.
+
+        Before that, the end of an action's log is written within `KEPT_WITHIN_S`, several at once.
+        """
         self._annotator.forget(workflow.key, PROGRESS)
         if not ends:
             for name, value in (await self._end_of(workflow, action_id)).items():
@@ -232,16 +233,18 @@ class LogService(LogServiceBase):
             return {}
         kept: dict[str, str] = {}
         for action in (action for task in workflow.status.tasks for action in task.actions):
-            has_ended = action.id == action_id or action.state in _ENDED
-            if has_ended and LOG_PREFIX + action.id not in workflow.metadata.annotations:
+            is_complete = action.id == action_id or action.state in _TERMINAL
+            if is_complete and LOG_PREFIX + action.id not in workflow.metadata.annotations:
                 kept |= await self._end_of(workflow, action.id, sum(map(len, kept.values())))
         for name in kept:
             self._annotator.forget(workflow.key, name)
         return dict(kept)
 
     async def _end_of(self, workflow: Workflow, action_id: str, beside: int = 0) -> dict[str, str]:
-        """The annotation with the end of an action's log; nothing where there is no log, or no room for it beside
-        what else there is."""
+        """Return the annotation with the end of an action's log; empty without a log, or without room on the Workflow.
+
+        `beside` is the size of annotations that are written together with it.
+        """
         try:
             summary = await self._store.summary(log_key(workflow), action_id)
         except (OSError, BadLogNameError, ApiError) as error:
@@ -260,16 +263,16 @@ class LogService(LogServiceBase):
         return {LOG_PREFIX + action_id: msgspec.json.encode(document).decode()}
 
 
-_KINDS = frozenset(log_pb2.MachineReport.Kind.values())
+_REPORT_KINDS = frozenset(log_pb2.MachineReport.Kind.values())
 
 
 def log_key(workflow: Workflow) -> LogKey:
-    """Where the log of a Workflow is."""
+    """Return the key of a Workflow's log."""
     return LogKey(workflow.metadata.namespace, workflow.metadata.name, workflow.metadata.uid)
 
 
 def _shortened(lines: list[str]) -> list[str]:
-    """The last lines, each cut, as many as fit."""
+    """Return as many of the last lines as fit, each shortened."""
     kept: list[str] = []
     left = _TAIL_CHARACTERS
     for line in map(one_line, reversed(lines)):

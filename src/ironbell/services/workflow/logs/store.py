@@ -1,8 +1,7 @@
-"""All logs of this replica: one file per Workflow below one folder, synced at most a second late, cut and dropped by
-size and age.
+"""The logs of this replica: one file per Workflow below a folder, synced within a second, limited in size and age.
 
-`<folder>/<namespace>/<name>/<uid>.log`. Names are checked before they become paths. After `kill -9` everything that
-was acknowledged as durable is there, and agents send the rest again.
+The path is `<folder>/<namespace>/<name>/<uid>.log`; names are checked before they become paths. After `kill -9` all
+lines that were acknowledged as durable exist, and agents send the others again.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ironbell.base.clock import Clock, rfc3339_micro
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.services.workflow import metrics
 from ironbell.services.workflow.logs import file as logfile
-from ironbell.services.workflow.logs.record import Record, Source
+from ironbell.services.workflow.logs.file import Record, Source
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _UID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9]{0,63}")
@@ -29,7 +28,7 @@ _SYNC_INTERVAL_S = 0.5
 _IDLE_S = 300.0
 _PRUNE_INTERVAL_S = 3600.0
 _PRUNE_PART = 32
-"""Old logs are dropped earlier when so large a part of the limit has been added."""
+"""Fraction of the total limit that causes old logs to be deleted early, once so much was added."""
 _SUFFIX = ".log"
 
 log = structlog.get_logger()
@@ -44,7 +43,7 @@ class BadLogNameError(IronbellError):
 
 @dataclass(frozen=True, slots=True)
 class LogKey:
-    """Which Workflow."""
+    """Identifies the log of a Workflow."""
 
     namespace: str
     name: str
@@ -53,7 +52,7 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept, and how long."""
+    """Limits on the size and age of logs."""
 
     action_bytes: int = 4 << 20
     workflow_bytes: int = 16 << 20
@@ -62,20 +61,20 @@ class Limits:
 
 
 class Follow(Protocol):
-    """How long to follow a log."""
+    """The end of a log that is followed."""
 
-    def is_over(self) -> bool:
-        """Whether no further line can come."""
+    def is_complete(self) -> bool:
+        """Return whether no further line can be added."""
         ...
 
     async def changed(self) -> None:
-        """Return when `is_over` may have another answer. Registers before its first suspension."""
+        """Return when `is_complete` may have changed. The wait is registered before the first suspension."""
         ...
 
 
 @dataclass
 class _Open:
-    """A log in use. `used_at` is monotonic."""
+    """An open log. `used_at` is monotonic."""
 
     file: logfile.LogFile
     used_at: float
@@ -83,7 +82,7 @@ class _Open:
 
 
 class LogStore:
-    """The logs. `run` syncs and prunes; without it nothing becomes durable by itself."""
+    """The logs. `run` syncs and prunes them; without it no line becomes durable."""
 
     def __init__(self, folder: Path, *, clock: Clock, limits: Limits | None = None) -> None:
         self._folder = folder
@@ -98,25 +97,25 @@ class LogStore:
         """Store a batch. Cancellation may leave it stored.
 
         Raises:
-            BadLogNameError: the names are none of a Workflow.
-            TooManyExecutionsError: the batch would begin one execution too many of its action.
-            OSError: nothing can be written.
+            BadLogNameError: the key is not valid for a Workflow.
+            TooManyExecutionsError: the batch exceeds the number of executions of its action.
+            OSError: the log cannot be written.
         """
         now = rfc3339_micro(self._clock.now())
         async with self._used(key) as opened:
-            before = opened.file.size
+            previous = opened.file.size
             position = await asyncio.to_thread(opened.file.append, batch, now=now)
-            self._count(opened.file.size - before)
+            self._count(opened.file.size - previous)
         self._notify(key)
         return position
 
-    async def say(self, key: LogKey, source: Source, lines: Sequence[str]) -> bool:
-        """Store lines that are no action's output. Returns whether all are kept."""
+    async def append_report(self, key: LogKey, source: Source, lines: Sequence[str]) -> bool:
+        """Store lines that are not output of an action, and return whether all of them are stored."""
         now = rfc3339_micro(self._clock.now())
         async with self._used(key) as opened:
-            before = opened.file.size
-            is_kept = await asyncio.to_thread(opened.file.say, source, lines, now=now)
-            self._count(opened.file.size - before)
+            previous = opened.file.size
+            is_kept = await asyncio.to_thread(opened.file.append_report, source, lines, now=now)
+            self._count(opened.file.size - previous)
         self._notify(key)
         return is_kept
 
@@ -125,17 +124,17 @@ class LogStore:
         self._added += size
 
     async def summary(self, key: LogKey, action: str) -> logfile.Summary | None:
-        """The end of one action's log; None where this replica has none."""
+        """Return the end of an action's log, or None if this replica has no log."""
         if key not in self._open and not self.path(key).is_file():
             return None
         async with self._used(key) as opened:
             return opened.file.summary(action)
 
     def path(self, key: LogKey) -> Path:
-        """Where a log lies.
+        """Return the path of a log.
 
         Raises:
-            BadLogNameError: the names are none of a Workflow.
+            BadLogNameError: the key is not valid for a Workflow.
         """
         if not _UID.fullmatch(key.uid):
             raise BadLogNameError(f"{key.uid!r} is not a valid uid")
@@ -148,28 +147,28 @@ class LogStore:
         return self._folder / namespace / name
 
     def find(self, namespace: str, name: str, *, uid: str = "") -> Path | None:
-        """The log of a Workflow, or of the last one of this name; None where there is none."""
+        """Return the log of a Workflow, or of the last one of this name; None if there is no log."""
         folder = self._workflow_folder(namespace, name)
         if uid:
             path = self.path(LogKey(namespace, name, uid))
             return path if path.is_file() else None
-        found = [path for path in folder.glob(f"*{_SUFFIX}") if path.is_file()] if folder.is_dir() else []
-        return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+        paths = [path for path in folder.glob(f"*{_SUFFIX}") if path.is_file()] if folder.is_dir() else []
+        return max(paths, key=lambda path: path.stat().st_mtime_ns, default=None)
 
     async def tail(
         self, namespace: str, name: str, *, uid: str = "", follow: Follow | None = None
     ) -> AsyncIterator[Record]:
-        """The records of a log; with `follow` also those that come, until it says that no more can come."""
-        news = asyncio.Event()
+        """Yield the records of a log; with `follow` also records that are added until it is complete."""
+        added = asyncio.Event()
         followers = self._followers.setdefault((namespace, name), set())
-        followers.add(news)
+        followers.add(added)
         try:
             path: Path | None = None
             offset = 0
             while True:
-                # Asked before reading: what was written until then is still read below.
-                ends = follow is None or follow.is_over()
-                news.clear()
+                # Checked before reading: records that were written until now are still read below.
+                ends = follow is None or follow.is_complete()
+                added.clear()
                 path = path or await asyncio.to_thread(self.find, namespace, name, uid=uid)
                 records, offset = await asyncio.to_thread(_read, path, offset)
                 for record in records:
@@ -178,14 +177,14 @@ class LogStore:
                     continue
                 if ends or follow is None:
                     return
-                await _first(news.wait(), follow.changed())
+                await _first_completed(added.wait(), follow.changed())
         finally:
-            followers.discard(news)
+            followers.discard(added)
             if not followers and self._followers.get((namespace, name)) is followers:
                 del self._followers[(namespace, name)]
 
     async def run(self) -> None:
-        """Sync what is new, close what is idle, drop what is old; until cancelled, then sync once more."""
+        """Sync new records, close idle logs and delete old ones until cancelled, then sync again."""
         pruned_at = self._clock.monotonic() - _PRUNE_INTERVAL_S
         try:
             while True:
@@ -199,7 +198,7 @@ class LogStore:
             self.close()
 
     async def sync(self) -> None:
-        """Make what was stored durable, and close files that nobody has used for a while."""
+        """Make stored records durable, and close files that are idle."""
         await asyncio.gather(*(self._sync(key, opened) for key, opened in list(self._open.items())))
 
     async def _sync(self, key: LogKey, opened: _Open) -> None:
@@ -250,32 +249,32 @@ class LogStore:
             event.set()
 
     async def prune(self) -> None:
-        """Drop logs that are too old, then the oldest while all together are too large; never one in use."""
-        found = await asyncio.to_thread(_all_logs, self._folder)
+        """Delete logs that are too old, then the oldest while the total is too large; never an open one."""
+        logs = await asyncio.to_thread(_all_logs, self._folder)
         now = self._clock.now().timestamp()
-        total = sum(size for _, size, _ in found)
-        for changed_at, size, path in found:
+        total = sum(size for _, size, _ in logs)
+        for changed_at, size, path in logs:
             if now - changed_at <= self._limits.retention_s and total <= self._limits.total_bytes:
                 continue
-            # Nobody opens it meanwhile: its lines would go into a file without a name.
+            # It must not be opened meanwhile: its lines would be written to a deleted file.
             async with self._opening:
                 if any(opened.file.path == path for opened in self._open.values()):
                     continue
-                await asyncio.to_thread(_drop, path, self._folder)
+                await asyncio.to_thread(_delete, path, self._folder)
             total -= size
 
 
 def _all_logs(folder: Path) -> list[tuple[float, int, Path]]:
-    """Time of the last change, size and path of every log, oldest first; what cannot be read is left out."""
-    found: list[tuple[float, int, Path]] = []
+    """Return the time of the last change, size and path of every readable log, oldest first."""
+    logs: list[tuple[float, int, Path]] = []
     try:
         for path in folder.glob(f"*/*/*{_SUFFIX}"):
             with contextlib.suppress(OSError):
                 status = path.stat()
-                found.append((status.st_mtime, status.st_size, path))
+                logs.append((status.st_mtime, status.st_size, path))
     except OSError as error:
         log.error("logs cannot be listed", folder=str(folder), error=str(error))
-    return sorted(found)
+    return sorted(logs)
 
 
 def _read(path: Path | None, offset: int) -> tuple[list[Record], int]:
@@ -287,8 +286,8 @@ def _read(path: Path | None, offset: int) -> tuple[list[Record], int]:
         return [], offset
 
 
-async def _first(*waits: Coroutine[None, None, object]) -> None:
-    """Return when one of them has returned; the others are cancelled."""
+async def _first_completed(*waits: Coroutine[None, None, object]) -> None:
+    """Return when one of the waits has returned; the others are cancelled."""
     tasks = [asyncio.create_task(wait, name="log follower") for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -298,7 +297,7 @@ async def _first(*waits: Coroutine[None, None, object]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _drop(path: Path, folder: Path) -> None:
+def _delete(path: Path, folder: Path) -> None:
     with contextlib.suppress(OSError):
         path.unlink()
         for parent in (path.parent, path.parent.parent):
