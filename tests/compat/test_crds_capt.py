@@ -10,7 +10,7 @@ from typing import Any
 
 from ironbell.api.capt import KINDS
 from ironbell.api.crd.document import crd_document
-from ironbell.api.crd.facts import crd_facts
+from support.api.crdfacts import crd_facts
 from support.programs.upstream import definitions
 
 ADDED = Path(__file__).with_name("crds_capt.added")

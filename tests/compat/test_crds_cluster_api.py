@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ironbell.api.crd.document import crd_document
-from ironbell.api.crd.facts import crd_facts
 from ironbell.app.registry import KINDS
+from support.api.crdfacts import crd_facts
 from support.programs.upstream import definitions
 
 OURS = [kind for kind in KINDS if kind.group.endswith("cluster.x-k8s.io") and kind.older_versions]

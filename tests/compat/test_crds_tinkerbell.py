@@ -6,8 +6,8 @@ The list is renewed by `PYTHONPATH=tests python tests/compat/test_crds_tinkerbel
 from pathlib import Path
 
 from ironbell.api.crd.document import crd_document
-from ironbell.api.crd.facts import crd_facts
 from ironbell.app.registry import kinds_of
+from support.api.crdfacts import crd_facts
 from support.programs.upstream import definitions
 
 ADDED = Path(__file__).with_name("crds_tinkerbell.added")

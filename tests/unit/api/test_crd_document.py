@@ -8,11 +8,11 @@ import pytest
 
 from ironbell.api import bmc, cluster, tinkerbell
 from ironbell.api.crd.document import crd_document, crd_yaml
-from ironbell.api.crd.facts import crd_facts
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Resource
 from ironbell.app.registry import KINDS, UnknownGroupError, groups, kinds_of
 from ironbell.codec import goyaml
+from support.api.crdfacts import crd_facts
 
 
 class Thing(Resource, frozen=True):

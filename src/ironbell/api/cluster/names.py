@@ -50,9 +50,6 @@ LABEL_CONTRACT_PREFIX: Final = "cluster.x-k8s.io/"
 LABEL_AGGREGATE_TO_MANAGER: Final = "cluster.x-k8s.io/aggregate-to-manager"
 """On a ClusterRole, with the value `true`: added to what the core controllers may do."""
 
-LABEL_WATCH_FILTER: Final = "cluster.x-k8s.io/watch-filter"
-"""On any object: which controllers look at it."""
-
 LABEL_INTERRUPTIBLE: Final = "cluster.x-k8s.io/interruptible"
 """On a Node whose machine may be taken away at any time, with an empty value."""
 
@@ -125,9 +122,6 @@ PREFIX_PRE_DRAIN_HOOK: Final = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
 PREFIX_PRE_TERMINATE_HOOK: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
 """Begin of annotations on a Machine that hold up the deletion of its infrastructure; the value is the owner."""
 
-ANNOTATION_KCP_CLEANUP_HOOK: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"
-"""On a control plane Machine: its etcd member still exists."""
-
 ANNOTATION_REVISION: Final = "machinedeployment.clusters.x-k8s.io/revision"
 """On a MachineDeployment and its MachineSets: number of the template."""
 
@@ -170,9 +164,6 @@ ANNOTATION_UPGRADE_STEP: Final = "topology.internal.cluster.x-k8s.io/upgrade-ste
 ANNOTATION_TOPOLOGY_DRY_RUN: Final = "topology.cluster.x-k8s.io/dry-run"
 """On an object in a dry run of the topology."""
 
-PREFIX_BEFORE_UPGRADE_HOOK: Final = "before-upgrade.hook.cluster.cluster.x-k8s.io"
-"""Begin of annotations on a Cluster that hold up an upgrade."""
-
 ANNOTATION_UNSAFE_CLASS_NAME: Final = "unsafe.topology.cluster.x-k8s.io/disable-update-class-name-check"
 """On a Cluster: changes of the class are not checked."""
 
@@ -181,27 +172,6 @@ ANNOTATION_UNSAFE_VERSION: Final = "unsafe.topology.cluster.x-k8s.io/disable-upd
 
 ANNOTATION_UPDATE_IN_PROGRESS: Final = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
 """On a Machine: it is being updated in place."""
-
-ANNOTATION_PENDING_ACKNOWLEDGE_MOVE: Final = "in-place-updates.internal.cluster.x-k8s.io/pending-acknowledge-move"
-"""On a Machine that moved to another MachineSet which has not taken it yet."""
-
-ANNOTATION_ACKNOWLEDGED_MOVE: Final = "in-place-updates.internal.cluster.x-k8s.io/acknowledged-move"
-"""On a MachineSet: Machines that its MachineDeployment has seen moving to it."""
-
-ANNOTATION_MOVE_MACHINES: Final = "in-place-updates.internal.cluster.x-k8s.io/move-machines-to-machineset"
-"""On a MachineSet: the one that its Machines move to."""
-
-ANNOTATION_RECEIVE_MACHINES: Final = "in-place-updates.internal.cluster.x-k8s.io/receive-machines-from-machinesets"
-"""On a MachineSet: those that Machines come from."""
-
-ANNOTATION_PENDING_HOOKS: Final = "runtime.cluster.x-k8s.io/pending-hooks"
-"""On any object: hooks that are still to be called, joined by commas."""
-
-ANNOTATION_OK_TO_DELETE: Final = "runtime.cluster.x-k8s.io/ok-to-delete"
-"""On a Cluster: extensions have agreed to its deletion."""
-
-ANNOTATION_CRD_MIGRATION: Final = "crd-migration.cluster.x-k8s.io/observed-generation"
-"""On a definition: generation up to which its objects were migrated."""
 
 ANNOTATION_CONVERSION_DATA: Final = "cluster.x-k8s.io/conversion-data"
 """On an object in an older version: JSON of what that version cannot say."""
@@ -261,7 +231,6 @@ FINALIZER_MACHINE_DEPLOYMENT: Final = "cluster.x-k8s.io/machinedeployment"
 FINALIZER_MACHINE_POOL: Final = "machinepool.cluster.x-k8s.io"
 FINALIZER_MACHINE_SET_TOPOLOGY: Final = "machineset.topology.cluster.x-k8s.io"
 FINALIZER_MACHINE_DEPLOYMENT_TOPOLOGY: Final = "machinedeployment.topology.cluster.x-k8s.io"
-FINALIZER_KUBEADM_CONTROL_PLANE: Final = "kubeadm.controlplane.cluster.x-k8s.io"
 FINALIZER_CLUSTER_RESOURCE_SET: Final = "addons.cluster.x-k8s.io"
 
 Labels = tuple[tuple[str, str], ...]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from ironbell.apiserver.fielderrors import (
     FieldError,
@@ -22,6 +21,7 @@ from ironbell.apiserver.fielderrors import (
     too_many,
 )
 from ironbell.apiserver.metadata import label_1035_fault, name_fault
+from ironbell.apiserver.webhooks.strategies import url_faults
 from ironbell.base.ports import HTTPS_PORT
 
 Value = dict[str, Any]
@@ -179,7 +179,7 @@ def _client_faults(config: Value, where: str) -> Iterator[FieldError]:
     if (url is None) == (service is None):
         yield required(where, "exactly one of url or service is required")
     elif url is not None:
-        yield from _url_faults(url, f"{where}.url")
+        yield from url_faults(url, f"{where}.url")
     elif service is not None:
         for field in ("name", "namespace"):
             if not service.get(field):
@@ -188,25 +188,6 @@ def _client_faults(config: Value, where: str) -> Iterator[FieldError]:
         if not 0 < port < 65536:
             detail = "port is not valid: must be between 1 and 65535, inclusive"
             yield invalid(f"{where}.service.port", port, detail)
-
-
-def _url_faults(url: str, where: str) -> Iterator[FieldError]:
-    form = "; desired format: https://host[/path]"
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        yield required(where, f"url must be a valid URL: {error}{form}")
-        return
-    if parts.scheme != "https":
-        yield invalid(where, parts.scheme, f"'https' is the only allowed URL scheme{form}")
-    if not parts.netloc:
-        yield invalid(where, parts.netloc, f"host must be specified{form}")
-    if parts.username is not None:
-        yield invalid(where, parts.username, "user information is not permitted in the URL")
-    if parts.fragment:
-        yield invalid(where, parts.fragment, "fragments are not permitted in the URL")
-    if parts.query:
-        yield invalid(where, parts.query, "query parameters are not permitted in the URL")
 
 
 def _review_faults(reviews: Any, where: str) -> Iterator[FieldError]:

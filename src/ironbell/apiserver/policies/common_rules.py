@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ironbell.apiserver.metadata import label_1035_fault, name_fault, path_segment_fault, qualified_fault
+from ironbell.apiserver.metadata import label_1035_fault, name_fault, path_segment_fault
 from ironbell.apiserver.policies.spec import VARIABLES
 from ironbell.apiserver.selectors.labels import selector_faults
 from ironbell.apiserver.strategy import Plain
-from ironbell.apiserver.webhooks.strategies import rule_faults
+from ironbell.apiserver.webhooks.strategies import condition_faults, rule_faults
 from ironbell.codec.cel import CelSyntaxError, expression_type
 from ironbell.codec.cel.types import DYN, Type
 
 _POLICIES = ("Fail", "Ignore")
 _MATCHES = ("Equivalent", "Exact")
 _PARAMETER_ACTIONS = ("Deny", "Allow")
-_MAX_CONDITIONS = 64
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _RESERVED = frozenset({
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
@@ -76,7 +76,8 @@ def policy_faults(spec: Mapping[str, Any], types: Types, operations: Sequence[st
             yield required("spec.matchConstraints.resourceRules")
         yield from _operation_faults(match, "spec.matchConstraints", operations)
     types |= dict.fromkeys(VARIABLES, DYN) | ({"params": DYN} if kind is not None else {})
-    yield from _condition_faults(spec.get("matchConditions") or (), "spec.matchConditions", types)
+    boolean_faults = partial(expression_faults, types=types, gives=("bool",), absent="")
+    yield from condition_faults(spec.get("matchConditions") or (), "spec.matchConditions", boolean_faults)
 
 
 def _fill_in_match(match: dict[str, Any] | None) -> None:
@@ -127,23 +128,6 @@ def _match_faults(match: Mapping[str, Any], path: str) -> Iterator[FieldError]:
                 if name in names[:place]:
                     yield duplicate(f"{where}.resourceNames[{place}]", name)
             yield from rule_faults(rule, where)
-
-
-def _condition_faults(conditions: Sequence[Mapping[str, Any]], path: str, types: Types) -> Iterator[FieldError]:
-    if len(conditions) > _MAX_CONDITIONS:
-        yield invalid(path, len(conditions), f"must have at most {_MAX_CONDITIONS} items")
-    names: set[str] = set()
-    for index, condition in enumerate(conditions):
-        where, name = f"{path}[{index}]", condition.get("name", "")
-        expression = (condition.get("expression") or "").strip()
-        yield from expression_faults(expression, f"{where}.expression", types, gives=("bool",), absent="")
-        if not name:
-            yield required(f"{where}.name")
-        elif fault := qualified_fault(name):
-            yield invalid(f"{where}.name", name, fault)
-        if name and name in names:
-            yield duplicate(f"{where}.name", name)
-        names.add(name)
 
 
 def variable_faults(variables: Sequence[Mapping[str, Any]], path: str, types: Types) -> Iterator[FieldError]:

@@ -6,7 +6,7 @@ kubernetes/apiserver: pkg/util/webhook/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -87,7 +87,7 @@ def _webhook_faults(webhook: dict[str, Any], path: str, *, mutating: bool) -> It
     for field in ("namespaceSelector", "objectSelector"):
         yield from selector_faults(webhook.get(field), f"{path}.{field}")
     yield from client_faults(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
-    yield from _condition_faults(webhook.get("matchConditions") or (), f"{path}.matchConditions")
+    yield from condition_faults(webhook.get("matchConditions") or (), f"{path}.matchConditions", _expression_faults)
     yield from _review_faults(webhook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions")
 
 
@@ -157,12 +157,13 @@ def client_faults(config: dict[str, Any], path: str) -> Iterator[FieldError]:
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
     elif url is not None:
-        yield from _url_faults(url, f"{path}.url")
+        yield from url_faults(url, f"{path}.url")
     elif service is not None:
         yield from _service_faults(service, f"{path}.service")
 
 
-def _url_faults(url: str, path: str) -> Iterator[FieldError]:
+def url_faults(url: str, path: str) -> Iterator[FieldError]:
+    """Errors in the URL of a webhook."""
     try:
         parts = urlsplit(url)
         host, user = parts.netloc, parts.username
@@ -200,26 +201,35 @@ def _service_faults(service: dict[str, Any], path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.path", target, f"segment[{index}]: {fault}")
 
 
-def _condition_faults(conditions: Sequence[dict[str, Any]], path: str) -> Iterator[FieldError]:
+def condition_faults(
+    conditions: Sequence[Mapping[str, Any]],
+    path: str,
+    expression_faults: Callable[[str, str], Iterator[FieldError]],
+) -> Iterator[FieldError]:
+    """Errors in match conditions; `expression_faults` gives those of an expression, by its text and path."""
     if len(conditions) > _MAX_CONDITIONS:
         yield invalid(path, len(conditions), f"must have at most {_MAX_CONDITIONS} items")
     names: set[str] = set()
     for index, condition in enumerate(conditions):
-        name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()
-        if not expression:
-            yield required(f"{path}[{index}].expression")
-        else:
-            try:
-                compile_expression(expression, CONDITION_VARIABLES)
-            except CelSyntaxError as error:
-                yield invalid(f"{path}[{index}].expression", expression, f"compilation failed: {error.message}")
+        where, name = f"{path}[{index}]", condition.get("name", "")
+        yield from expression_faults((condition.get("expression") or "").strip(), f"{where}.expression")
         if not name:
-            yield required(f"{path}[{index}].name")
+            yield required(f"{where}.name")
         elif fault := qualified_fault(name):
-            yield invalid(f"{path}[{index}].name", name, fault)
+            yield invalid(f"{where}.name", name, fault)
         if name and name in names:
-            yield duplicate(f"{path}[{index}].name", name)
+            yield duplicate(f"{where}.name", name)
         names.add(name)
+
+
+def _expression_faults(expression: str, path: str) -> Iterator[FieldError]:
+    if not expression:
+        yield required(path)
+        return
+    try:
+        compile_expression(expression, CONDITION_VARIABLES)
+    except CelSyntaxError as error:
+        yield invalid(path, expression, f"compilation failed: {error.message}")
 
 
 def _review_faults(versions: Sequence[str], path: str) -> Iterator[FieldError]:

@@ -18,20 +18,6 @@ def address_bytes(addresses: Iterable[IPv4Address]) -> bytes:
     return b"".join(address.packed for address in addresses)
 
 
-def address_list(packet: Packet, code: int) -> tuple[IPv4Address, ...]:
-    """All addresses of an option; empty when it is absent.
-
-    Raises:
-        OptionError: the length is zero or no multiple of four.
-    """
-    value = packet.options.get(code)
-    if value is None:
-        return ()
-    if not value or len(value) % 4:
-        raise OptionError(code, f"{len(value)} bytes, IPv4 addresses have four each")
-    return tuple(IPv4Address(value[start : start + 4]) for start in range(0, len(value), 4))
-
-
 def single_address(packet: Packet, code: int) -> IPv4Address | None:
     """The one address of an option; None when it is absent.
 

@@ -27,11 +27,6 @@ def number(packet: Packet, code: int, *, size: int) -> int | None:
     return int.from_bytes(value, "big")
 
 
-def lease_time_s(packet: Packet) -> int | None:
-    """Seconds (option 51)."""
-    return number(packet, Option.LEASE_TIME, size=4)
-
-
 def maximum_size(packet: Packet) -> int | None:
     """The longest message, with IP and UDP headers, that the client takes (option 57)."""
     return number(packet, Option.MAXIMUM_SIZE, size=2)

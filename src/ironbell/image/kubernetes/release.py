@@ -29,11 +29,6 @@ class Release:
     def __str__(self) -> str:
         return f"v{self.major}.{self.minor}.{self.patch}{self.suffix}"
 
-    @property
-    def library_version(self) -> str:
-        """The version of the modules that are cut out of the same sources: v0.36.3."""
-        return f"v0.{self.minor}.{self.patch}{self.suffix}"
-
 
 def parse_release(text: str) -> Release:
     """Read `1.36.3` or `v1.36.3`.

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.codec.dhcp import EncodeError, Op, Option, OptionError, Packet
-from ironbell.codec.dhcp.addresses import address_bytes, address_list, requested_address, server_identifier
-from ironbell.codec.dhcp.integers import lease_time_s, maximum_size
+from ironbell.codec.dhcp.addresses import requested_address, server_identifier
+from ironbell.codec.dhcp.integers import maximum_size
 from ironbell.codec.dhcp.pxe import (
     architectures,
     has_usable_machine_identifier,
@@ -33,8 +33,6 @@ def packet(code: int | None = None, value: bytes = b"", **fields: Any) -> Packet
 VIEWS: list[tuple[int, Callable[[Packet], object]]] = [
     (50, requested_address),
     (54, server_identifier),
-    (3, lambda message: address_list(message, 3)),
-    (51, lease_time_s),
     (57, maximum_size),
     (93, architectures),
     (97, has_usable_machine_identifier),
@@ -63,8 +61,6 @@ def test_any_value_gives_a_view_or_an_option_error(code: int, view: Callable[[Pa
 def test_absent_options_are_none_or_empty() -> None:
     empty = packet()
     assert requested_address(empty) is None
-    assert address_list(empty, Option.ROUTERS) == ()
-    assert lease_time_s(empty) is None
     assert architectures(empty) == ()
     assert user_classes(empty) == frozenset()
     assert relay_suboptions(empty) == vendor_suboptions(empty) == {}
@@ -73,10 +69,6 @@ def test_absent_options_are_none_or_empty() -> None:
 
 
 def test_addresses() -> None:
-    both = [IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2")]
-    assert address_list(packet(6, address_bytes(both)), 6) == tuple(both)
-    with pytest.raises(OptionError, match="option 6"):
-        address_list(packet(6, b"\x0a\0\0"), 6)
     with pytest.raises(OptionError, match="option 50"):
         requested_address(packet(50, b"\x0a\0\0\1\1"))
 
@@ -166,7 +158,6 @@ def test_boot_file_prefers_option_67() -> None:
 
 
 def test_numbers() -> None:
-    assert lease_time_s(packet(51, b"\0\1\0\0")) == 65536
     assert maximum_size(packet(57, b"\x05\xdc")) == 1500
-    with pytest.raises(OptionError, match="expected 4"):
-        lease_time_s(packet(51, b"\0"))
+    with pytest.raises(OptionError, match="expected 2"):
+        maximum_size(packet(57, b"\0"))
