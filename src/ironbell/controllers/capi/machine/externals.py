@@ -26,7 +26,6 @@ from ironbell.contract.fields import text_at
 from ironbell.contract.owners import group_of, is_same_owner, owner_reference, with_owner
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason
-from ironbell.controllers.capi.machine.observed import Observed
 from ironbell.kube.decision import MergePatch, patch
 
 FOREIGN: Final = "is controlled by"
@@ -94,11 +93,8 @@ def mirrored_legacy(
     return legacy_mirror(legacy_conditions(obj), target, fallback=fallback)
 
 
-def reconcile_bootstrap(draft: Draft, observed: Observed, cluster: Cluster) -> None:
+def reconcile_bootstrap(draft: Draft, external: External, cluster: Cluster) -> None:
     """Bring the bootstrap forward. A Machine whose user set the Secret waits for nothing."""
-    external = observed.bootstrap
-    if external is None:
-        return
     if not external.exists:
         if not (draft.is_deleting and external.is_missing):
             draft.wait("BootstrapConfigNotFound", str(external))
@@ -141,9 +137,8 @@ ADDRESS_LIMIT: Final = 256
 _ADDRESS_TYPES: Final = frozenset(MachineAddressType)
 
 
-def reconcile_infrastructure(draft: Draft, observed: Observed, cluster: Cluster) -> None:
+def reconcile_infrastructure(draft: Draft, external: External, cluster: Cluster) -> None:
     """Bring the infrastructure forward. Once provisioned it stays so, whatever its provider reports later."""
-    external = observed.infrastructure
     if not external.exists:
         _wait_for_infrastructure(draft, external)
         return

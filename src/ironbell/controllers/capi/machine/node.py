@@ -18,14 +18,17 @@ import msgspec
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.common import NodeSystemInfo
 from ironbell.api.cluster.machine import MachineNodeReference
+from ironbell.api.cluster.machinedeployment import MachineDeployment
+from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_INTERRUPTIBLE
 from ironbell.base.quantities import decimal
+from ironbell.contract.clusters.external import External
 from ironbell.contract.clusters.infrastructure import InfrastructureMachine
 from ironbell.contract.conditions.legacy import ERROR, INFO, WARNING, legacy_true, legacy_unknown
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
 from ironbell.controllers.capi.machine.node_metadata import Synced, managed_annotations, managed_labels, node_patch
-from ironbell.controllers.capi.machine.observed import Observed, cluster_at, node_names
+from ironbell.controllers.capi.machine.observed import NodeFacts, node_names
 from ironbell.controllers.capi.machine.performers import PATCH_NODE, NodePatch
 from ironbell.kube.decision import Effect, Need
 from ironbell.workload.access import NotConnected
@@ -57,14 +60,9 @@ class NodeState:
     problem: str = ""
 
 
-def cluster_of(observed: Observed) -> ClusterKey:
-    """Key of the Machine's Cluster."""
-    return cluster_at(observed.machine, observed.cluster)
-
-
-def state(observed: Observed) -> NodeState:
+def state(facts: NodeFacts) -> NodeState:
     """The state by the latest answer. After an error it is open whether the previous answer still holds."""
-    fact = observed.nodes
+    fact = facts.nodes
     if fact is None or (fact.at is None and fact.error is None):
         return NodeState(Lookup.UNKNOWN)
     if fact.error is not None:
@@ -73,36 +71,59 @@ def state(observed: Observed) -> NodeState:
     nodes = fact.value or ()
     if len(nodes) > 1:
         names = ", ".join(node.name for node in nodes)
-        return NodeState(
-            Lookup.FAILED, problem=f"more than one Node has spec.providerID {observed.provider_id}: {names}"
-        )
+        return NodeState(Lookup.FAILED, problem=f"more than one Node has spec.providerID {facts.provider_id}: {names}")
     return NodeState(Lookup.PRESENT, nodes[0]) if nodes else NodeState(Lookup.MISSING)
 
 
-def reconcile(draft: Draft, observed: Observed, cluster: Cluster, synced: Synced) -> NodeState:
-    """Find the Node, copy its facts to the Machine, and update it from the Machine."""
+def reconcile(draft: Draft, facts: NodeFacts, cluster: Cluster) -> NodeState:
+    """Find the Node, and report why it is not found."""
     if not draft.spec.provider_id:
         draft.legacy_false(Legacy.NODE_HEALTHY, LegacyReason.WAITING_FOR_NODE_REF, INFO)
         return NodeState(Lookup.NOT_QUERIED)
     if not cluster.status.initialization.infrastructure_provisioned:
         return NodeState(Lookup.NOT_QUERIED)
-    at = cluster_of(observed)
-    query = NodeByProviderId(at, draft.spec.provider_id)
-    draft.need(Need(Connection(at), PUSHED_S), Need(query, PUSHED_S))
-    known = state(observed)
+    query = NodeByProviderId(facts.cluster, draft.spec.provider_id)
+    draft.need(Need(Connection(facts.cluster), PUSHED_S), Need(query, PUSHED_S))
+    known = state(facts)
     if known.lookup is Lookup.MISSING:
-        _missing(draft, at)
+        _missing(draft, facts.cluster)
     elif known.lookup is Lookup.FAILED:
         message = "Failed to get the Node for this Machine by ProviderID"
         draft.put_legacy(legacy_unknown(Legacy.NODE_HEALTHY, LegacyReason.NODE_INSPECTION_FAILED, message))
         draft.wait("NodeNotReadable", known.problem)
     elif known.lookup is Lookup.DOWN:
         draft.wait("ConnectionDown", known.problem)
-    elif known.node is not None:
-        _copy_node(draft, known.node)
-        _sync(draft, observed, known.node, query, synced)
-        _legacy_health(draft, observed, known.node)
     return known
+
+
+def update(
+    draft: Draft, node: NodeView, host: External, *, cluster: ClusterKey, synced: Synced, outdated: bool
+) -> None:
+    """Copy the Node's facts to the Machine, and update it from the Machine.
+
+    Args:
+        draft: the Machine.
+        node: its Node.
+        host: the infrastructure.
+        cluster: the Node's cluster.
+        synced: further labels and annotations to copy.
+        outdated: whether the Machine is to be replaced.
+    """
+    _copy_node(draft, node)
+    if not node.deleting and not draft.is_deleting:
+        interruptible = host.exists and InfrastructureMachine.of(host).interruptible
+        machine = replace(draft.machine, metadata=draft.metadata)
+        labels = managed_labels(machine, synced, interruptible=interruptible)
+        annotations = managed_annotations(machine, synced)
+        if change := node_patch(node, labels, annotations, draft.spec.taints, outdated=outdated):
+            unchanged = {"resourceVersion": node.resource_version, "uid": node.uid}
+            change["metadata"] = {**change.get("metadata", {}), **unchanged}
+            arguments = NodePatch(cluster, node.name, msgspec.json.encode(change))
+            outdates = (NodeByProviderId(cluster, draft.spec.provider_id),)
+            draft.last.append(Effect(PATCH_NODE, arguments, outdates=outdates))
+            if interruptible and LABEL_INTERRUPTIBLE not in node.labels:
+                draft.emit("SuccessfulSetInterruptibleNodeLabel", node.name)
+    _legacy_health(draft, node, host)
 
 
 def _missing(draft: Draft, at: ClusterKey) -> None:
@@ -130,27 +151,8 @@ def _info(node: NodeView) -> NodeSystemInfo:
     return msgspec.convert({name: value for name, value in fields.items() if name in _INFO_FIELDS}, NodeSystemInfo)
 
 
-def _sync(draft: Draft, observed: Observed, node: NodeView, query: NodeByProviderId, synced: Synced) -> None:
-    if node.deleting or draft.is_deleting:
-        return
-    external = observed.infrastructure
-    interruptible = external.exists and InfrastructureMachine.of(external).interruptible
-    machine = replace(draft.machine, metadata=draft.metadata)
-    labels = managed_labels(machine, synced, interruptible=interruptible)
-    annotations = managed_annotations(machine, synced)
-    change = node_patch(node, labels, annotations, draft.spec.taints, outdated=is_outdated(observed))
-    if change is None:
-        return
-    change["metadata"] = {**change.get("metadata", {}), "resourceVersion": node.resource_version, "uid": node.uid}
-    arguments = NodePatch(query.cluster, node.name, msgspec.json.encode(change))
-    draft.last.append(Effect(PATCH_NODE, arguments, outdates=(query,)))
-    if interruptible and LABEL_INTERRUPTIBLE not in node.labels:
-        draft.emit("SuccessfulSetInterruptibleNodeLabel", node.name)
-
-
-def _legacy_health(draft: Draft, observed: Observed, node: NodeView) -> None:
-    external = observed.infrastructure
-    if not external.exists or external.is_deleting:
+def _legacy_health(draft: Draft, node: NodeView, host: External) -> None:
+    if not host.exists or host.is_deleting:
         draft.legacy_false(Legacy.NODE_HEALTHY, LegacyReason.DELETING, INFO)
         return
     status, message = legacy_health(node)
@@ -162,11 +164,11 @@ def _legacy_health(draft: Draft, observed: Observed, node: NodeView) -> None:
         draft.put_legacy(legacy_true(Legacy.NODE_HEALTHY))
 
 
-def is_outdated(observed: Observed) -> bool:
+def is_outdated(machine_set: MachineSet | None, deployment: MachineDeployment | None) -> bool:
     """Return whether the MachineSet has an older revision than its MachineDeployment."""
-    if observed.machine_set is None or observed.machine_deployment is None:
+    if machine_set is None or deployment is None:
         return False
-    old, new = (_revision(owner.metadata.annotations) for owner in (observed.machine_set, observed.machine_deployment))
+    old, new = (_revision(owner.metadata.annotations) for owner in (machine_set, deployment))
     return old is not None and new is not None and old < new
 
 

@@ -13,10 +13,11 @@ from typing import Final
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract.clusters.bootstrap import reported_failure
+from ironbell.contract.clusters.external import External
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.names import MachineCondition, Reason
 from ironbell.controllers.capi.machine.node import Lookup, NodeState, health, readiness
-from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.observed import NodeFacts
 from ironbell.kube.conditions import find_condition
 from ironbell.workload.queries import ConnectionState, NodeView
 
@@ -27,7 +28,7 @@ ATTEMPTS: Final = 5
 _BOTH: Final = (MachineCondition.NODE_READY, MachineCondition.NODE_HEALTHY)
 
 
-def set_node_conditions(draft: Draft, observed: Observed, cluster: Cluster, known: NodeState) -> None:
+def set_node_conditions(draft: Draft, known: NodeState, facts: NodeFacts, host: External, cluster: Cluster) -> None:
     """Set both conditions."""
     if not cluster.status.initialization.infrastructure_provisioned:
         _unknown(draft, "Waiting for Cluster status.initialization.infrastructureProvisioned to be true")
@@ -39,7 +40,7 @@ def set_node_conditions(draft: Draft, observed: Observed, cluster: Cluster, know
     if known.lookup is Lookup.NOT_QUERIED:
         _not_queried(draft)
         return
-    if _is_down(draft, observed.connection.value if observed.connection else None, initialized.last_transition_time):
+    if _is_down(draft, facts.connection.value if facts.connection else None, initialized.last_transition_time):
         return
     if known.node is not None:
         ready, sound = readiness(known.node), health(known.node)
@@ -48,7 +49,7 @@ def set_node_conditions(draft: Draft, observed: Observed, cluster: Cluster, know
     elif known.lookup is Lookup.FAILED:
         _both(draft, "Unknown", Reason.INTERNAL_ERROR, known.problem)
     elif known.lookup is Lookup.MISSING:
-        _missing(draft, observed)
+        _missing(draft, _clues(facts, host))
     elif not _is_reported(draft):
         _both(draft, "Unknown", Reason.CONNECTION_DOWN, known.problem or "Remote connection not established yet")
 
@@ -83,7 +84,7 @@ def _not_queried(draft: Draft) -> None:
         _unknown(draft, f"Waiting for {draft.spec.infrastructure_ref.kind} to report spec.providerID")
 
 
-def _missing(draft: Draft, observed: Observed) -> None:
+def _missing(draft: Draft, clues: Sequence[str]) -> None:
     name = draft.status.node_ref.name
     if name:
         suffix = "" if draft.is_deleting else " while the Machine still exists"
@@ -92,14 +93,13 @@ def _missing(draft: Draft, observed: Observed) -> None:
         _both(draft, "Unknown", Reason.NODE_DOES_NOT_EXIST, "Node does not exist")
     else:
         waits = f"Waiting for a Node with spec.providerID {draft.spec.provider_id} to exist"
-        _unknown(draft, "; ".join([waits, *_clues(observed)]))
+        _unknown(draft, "; ".join([waits, *clues]))
 
 
-def _clues(observed: Observed) -> Sequence[str]:
+def _clues(facts: NodeFacts, host: External) -> Sequence[str]:
     """Hints why the Node may never appear: another object's Node has its name, or the host's bootstrap has failed."""
-    clues = [f"Node {node.name} exists, but {_difference(node)}" for node in observed.namesakes]
-    external = observed.infrastructure
-    failure = reported_failure(external.obj) if external.obj is not None else ""
+    clues = [f"Node {node.name} exists, but {_difference(node)}" for node in facts.namesakes]
+    failure = reported_failure(host.obj) if host.obj is not None else ""
     return [*clues, f"the bootstrap of the host has failed: {failure}"] if failure else clues
 
 

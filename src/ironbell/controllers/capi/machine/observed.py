@@ -54,9 +54,25 @@ RULES: Final = Index(MACHINE_DRAIN_RULE, "machine-drain-rules", lambda rule: [ru
 
 
 @dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """The facts from a cluster about a Machine's Node."""
+
+    cluster: ClusterKey
+    provider_id: str = ""
+    """The Machine's provider ID, or its infrastructure's before the Machine has one."""
+    connection: Fact[ConnectionState] | None = None
+    nodes: Fact[tuple[NodeView, ...]] | None = None
+    """Nodes with that provider ID."""
+    namesakes: tuple[NodeView, ...] = ()
+    """Nodes with a name that the Machine's Node could have."""
+
+
+@dataclass(frozen=True, slots=True)
 class Deletion:
     """The input for a Machine that is being deleted."""
 
+    facts: NodeFacts
+    cluster: Cluster | None
     control_plane: External | None = None
     """The object that the Cluster's `spec.controlPlaneRef` names."""
     control_plane_machines: int = 0
@@ -78,18 +94,13 @@ class Observed:
     machine: Machine
     cluster: Cluster | None
     infrastructure: External
+    facts: NodeFacts
     bootstrap: External | None = None
     """None if the Machine names no bootstrap config."""
     machine_set: MachineSet | None = None
     machine_deployment: MachineDeployment | None = None
-    provider_id: str = ""
-    """The Machine's provider ID, or its infrastructure's before the Machine has one."""
-    connection: Fact[ConnectionState] | None = None
-    nodes: Fact[tuple[NodeView, ...]] | None = None
-    """Nodes with that provider ID."""
-    namesakes: tuple[NodeView, ...] = ()
-    """Nodes with a name that the Machine's Node could have."""
-    deletion: Deletion = Deletion()
+    deletion: Deletion | None = None
+    """None unless the Machine is being deleted."""
 
 
 def observe(cache: Cache, key: Key) -> Observed | None:
@@ -104,25 +115,28 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     if not provider_id and infrastructure.exists:
         provider_id = InfrastructureMachine.of(infrastructure).provider_id
     cluster = cache.get(CLUSTER, namespace, spec.cluster_name)
-    at = cluster_at(machine, cluster)
+    facts = _facts(cache, machine, cluster, provider_id)
     return Observed(
         machine,
         cluster,
         infrastructure,
+        facts,
         read_reference(cache, spec.bootstrap.config_ref, namespace) if spec.bootstrap.config_ref.name else None,
         machine_set,
         _deployment(cache, machine_set),
+        _deletion(cache, machine, cluster, facts) if is_deleting(machine) else None,
+    )
+
+
+def _facts(cache: Cache, machine: Machine, cluster: Cluster | None, provider_id: str) -> NodeFacts:
+    at = ClusterKey.named(machine.metadata.namespace, machine.spec.cluster_name, cluster)
+    return NodeFacts(
+        at,
         provider_id,
         cache.fact(Connection(at), PUSHED_S),
         cache.fact(NodeByProviderId(at, provider_id), PUSHED_S) if provider_id else None,
         tuple(_namesakes(cache, machine, at)),
-        _deletion(cache, machine, cluster, provider_id) if is_deleting(machine) else Deletion(),
     )
-
-
-def cluster_at(machine: Machine, cluster: Cluster | None) -> ClusterKey:
-    """Key of the cluster of the Machine's Node."""
-    return ClusterKey.named(machine.metadata.namespace, machine.spec.cluster_name, cluster)
 
 
 def node_names(machine: Machine) -> list[str]:
@@ -155,11 +169,13 @@ def _deployment(cache: Cache, machine_set: MachineSet | None) -> MachineDeployme
     return cache.get(MACHINE_DEPLOYMENT, machine_set.metadata.namespace, name) if machine_set and name else None
 
 
-def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None, provider_id: str) -> Deletion:
+def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None, facts: NodeFacts) -> Deletion:
     namespace, node = machine.metadata.namespace, machine.status.node_ref.name
-    at = cluster_at(machine, cluster)
+    at, provider_id = facts.cluster, facts.provider_id
     reference = cluster.spec.control_plane_ref if cluster is not None else None
     return Deletion(
+        facts,
+        cluster,
         read_reference(cache, reference, namespace) if reference is not None and reference.name else None,
         len(cache.indexed(CONTROL_PLANE, cluster_key(machine))),
         tuple(cache.indexed(RULES, namespace)),

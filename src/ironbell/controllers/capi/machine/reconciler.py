@@ -57,18 +57,24 @@ class MachineReconciler:
         upkeep.belong(draft, cluster)
         if cluster is not None:
             self._reconcile(draft, observed, cluster)
-        if draft.is_deleting:
-            steps.reconcile(draft, observed, cluster)
+        if observed.deletion is not None:
+            steps.reconcile(draft, observed.deletion, observed.infrastructure, observed.bootstrap)
         draft.put(pause)
         status.conclude(draft, observed)
         return draft.decision()
 
     def _reconcile(self, draft: Draft, observed: Observed, cluster: Cluster) -> None:
-        externals.reconcile_bootstrap(draft, observed, cluster)
-        externals.reconcile_infrastructure(draft, observed, cluster)
-        known = node.reconcile(draft, observed, cluster, self.synced)
-        upkeep.record_certificate_expiry(draft, observed.bootstrap.obj if observed.bootstrap is not None else None)
-        node_conditions.set_node_conditions(draft, observed, cluster, known)
+        bootstrap, host = observed.bootstrap, observed.infrastructure
+        if bootstrap is not None:
+            externals.reconcile_bootstrap(draft, bootstrap, cluster)
+        externals.reconcile_infrastructure(draft, host, cluster)
+        known = node.reconcile(draft, observed.facts, cluster)
+        if known.node is not None:
+            outdated = node.is_outdated(observed.machine_set, observed.machine_deployment)
+            at = observed.facts.cluster
+            node.update(draft, known.node, host, cluster=at, synced=self.synced, outdated=outdated)
+        upkeep.record_certificate_expiry(draft, bootstrap.obj if bootstrap is not None else None)
+        node_conditions.set_node_conditions(draft, known, observed.facts, host, cluster)
 
 
 def _without_cluster(draft: Draft) -> Decision:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from ironbell.api.cluster.machinedeployment import MachineDeployment
+from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import ANNOTATION_UPDATE_IN_PROGRESS
 from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339, rfc3339
@@ -46,13 +48,14 @@ _CONTROL_PLANE_PARTS: Final = ("* APIServer", "* ControllerManager", "* Schedule
 
 def conclude(draft: Draft, observed: Observed) -> None:
     """Set conditions and phase from the results of the other steps."""
-    set_bootstrap_ready(draft, observed)
-    set_infrastructure_ready(draft, observed)
-    set_powered_on(draft, observed)
-    set_bootstrap_condition(draft, observed)
+    set_bootstrap_ready(draft, observed.bootstrap)
+    set_infrastructure_ready(draft, observed.infrastructure)
+    set_powered_on(draft, observed.infrastructure)
+    set_bootstrap_condition(draft, observed.infrastructure, observed.bootstrap)
     set_deleting(draft)
     set_updating(draft)
-    set_up_to_date(draft, observed)
+    if observed.machine_set is not None and observed.machine_deployment is not None:
+        set_up_to_date(draft, observed.machine_set, observed.machine_deployment)
     set_ready(draft)
     set_available(draft)
     set_legacy_ready(draft)
@@ -99,11 +102,8 @@ def set_updating(draft: Draft) -> None:
         draft.set(MachineCondition.UPDATING, "False", Reason.NOT_UPDATING)
 
 
-def set_up_to_date(draft: Draft, observed: Observed) -> None:
-    """Set the condition for whether the Machine matches its MachineDeployment, if it has one."""
-    current, desired = observed.machine_set, observed.machine_deployment
-    if current is None or desired is None:
-        return
+def set_up_to_date(draft: Draft, current: MachineSet, desired: MachineDeployment) -> None:
+    """Set the condition for whether the Machine matches its MachineDeployment."""
     kind = MachineCondition.UP_TO_DATE
     lines = differences(current.spec.template, desired.spec.template)
     after, created = desired.spec.rollout.after, current.metadata.creation_timestamp
@@ -222,9 +222,9 @@ def _is_part(line: str) -> bool:
 _READY = "Ready"
 
 
-def set_bootstrap_ready(draft: Draft, observed: Observed) -> None:
+def set_bootstrap_ready(draft: Draft, external: External | None) -> None:
     """Set the condition for the bootstrap data."""
-    kind, external = MachineCondition.BOOTSTRAP_CONFIG_READY, observed.bootstrap
+    kind = MachineCondition.BOOTSTRAP_CONFIG_READY
     if external is None:
         draft.set(kind, "True", Reason.DATA_SECRET_PROVIDED)
         return
@@ -240,9 +240,9 @@ def set_bootstrap_ready(draft: Draft, observed: Observed) -> None:
         draft.set(kind, "False", Reason.OBJECT_DOES_NOT_EXIST, f"{name} does not exist")
 
 
-def set_infrastructure_ready(draft: Draft, observed: Observed) -> None:
+def set_infrastructure_ready(draft: Draft, external: External) -> None:
     """Set the condition for the host."""
-    kind, external = MachineCondition.INFRASTRUCTURE_READY, observed.infrastructure
+    kind = MachineCondition.INFRASTRUCTURE_READY
     provisioned = draft.status.initialization.infrastructure_provisioned is True
     name = external.reference.kind
     if draft.infrastructure_problem or external.state in (State.UNKNOWN, State.NO_SUCH_KIND):
@@ -256,12 +256,12 @@ def set_infrastructure_ready(draft: Draft, observed: Observed) -> None:
         draft.set(kind, "False", Reason.OBJECT_DOES_NOT_EXIST, f"{name} does not exist")
 
 
-def set_powered_on(draft: Draft, observed: Observed) -> None:
+def set_powered_on(draft: Draft, external: External) -> None:
     """Set the condition while the infrastructure's object reports that the Machine's server is powered off.
 
     Before the server is provisioned, and during its deletion, the provider itself powers it off and on.
     """
-    kind, external = MachineCondition.POWERED_ON, observed.infrastructure
+    kind = MachineCondition.POWERED_ON
     if external.exists and draft.status.initialization.infrastructure_provisioned and not draft.is_deleting:
         condition = find_condition(conditions_of(external.kind_and_object[1]), kind)
         if condition is not None and condition.status == "False":
@@ -271,13 +271,15 @@ def set_powered_on(draft: Draft, observed: Observed) -> None:
         draft.drop(kind)
 
 
-def set_bootstrap_condition(draft: Draft, observed: Observed) -> None:
+def set_bootstrap_condition(draft: Draft, *externals: External | None) -> None:
     """Set the condition while a provider reports a failure; afterwards it is True for a node, and removed otherwise.
 
     Upstream has no such condition; there a failed bootstrap shows only in the message of BootstrapConfigReady.
     """
     kind = MachineCondition.BOOTSTRAP_SUCCEEDED
-    failure = _failure(observed)
+    # The infrastructure knows of it first.
+    objects = [external.obj for external in externals if external is not None and external.obj is not None]
+    failure = next((failure for obj in objects if (failure := reported_failure(obj))), "")
     if failure:
         draft.set(kind, "False", Reason.BOOTSTRAP_FAILED, failure)
     elif draft.condition(kind) is None:
@@ -286,13 +288,6 @@ def set_bootstrap_condition(draft: Draft, observed: Observed) -> None:
         draft.set(kind, "True", Reason.SUCCEEDED)
     else:
         draft.drop(kind)
-
-
-def _failure(observed: Observed) -> str:
-    """The failure that the infrastructure reports, which knows it first, else the bootstrap provider's."""
-    externals = (observed.infrastructure, observed.bootstrap)
-    objects = [external.obj for external in externals if external is not None and external.obj is not None]
-    return next((failure for obj in objects if (failure := reported_failure(obj))), "")
 
 
 def _mirror(draft: Draft, kind: str, external: External, is_true: bool, otherwise: str) -> None:

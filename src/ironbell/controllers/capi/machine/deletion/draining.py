@@ -11,7 +11,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from ironbell.api.cluster.cluster import Cluster
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.contract.conditions.legacy import INFO, WARNING, legacy_true
@@ -23,8 +22,8 @@ from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode, Po
 from ironbell.controllers.capi.machine.drain.treatment import DrainError, Treatment, rules_for_machine, treatments
 from ironbell.controllers.capi.machine.evictions import PodToEvict
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
-from ironbell.controllers.capi.machine.node import cluster_of, is_unreachable
-from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.node import is_unreachable
+from ironbell.controllers.capi.machine.observed import Deletion
 from ironbell.controllers.capi.machine.performers import (
     CORDON,
     EVICT,
@@ -41,18 +40,17 @@ RETRY: Final = timedelta(seconds=20)
 _UNREACHABLE_GRACE_S: Final = 1
 
 
-def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
+def drain(draft: Draft, deletion: Deletion) -> bool:
     """Return whether the Node is drained; if not, the draft has the next actions."""
     started = draft.started("node_drain_start_time")
     if draft.legacy(Legacy.DRAINING_SUCCEEDED) is None:
         _report(draft, "Draining the node before deletion")
     progress = f"Drain not completed yet (started at {started}):"
-    at, name = cluster_of(observed), draft.status.node_ref.name
+    at, name = deletion.facts.cluster, draft.status.node_ref.name
     pods, evicted = PodsOn(at, name), Evicted(at, name)
     since = draft.metadata.deletion_timestamp
     deleted_at = parse_rfc3339(since) if since else None
     draft.need(Need(NodeByName(at, name), PUSHED_S, deleted_at), Need(pods, REFRESH_S), Need(evicted, PUSHED_S))
-    deletion = observed.deletion
     problem = _problem(deletion.node) or _problem(deletion.pods)
     if problem is not None:
         _report_failure(draft, name, problem)
@@ -63,7 +61,7 @@ def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
     node, pods_of_node = deletion.node.value, deletion.pods.value
     if node is None:
         # the cached facts may be from before the Node joined
-        names = nodes_now(draft, observed, deleted_at) if deleted_at is not None else ()
+        names = nodes_now(draft, deletion, deleted_at) if deleted_at is not None else ()
         if names is None or name in names:
             _report_progress(draft, progress)
             return False
@@ -72,7 +70,7 @@ def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
         _report_progress(draft, progress)
         return False
     try:
-        plan = _plan(draft, observed, cluster, node, pods_of_node)
+        plan = plans.plan(treated(draft, deletion, pods_of_node, unreachable=is_unreachable(node)))
     except DrainError as error:
         _report_failure(draft, name, error)
         return False
@@ -91,20 +89,16 @@ def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
 
 
 def treated(
-    draft: Draft, observed: Observed, cluster: Cluster | None, pods: PodsOfNode, *, unreachable: bool
+    draft: Draft, deletion: Deletion, pods: PodsOfNode, *, unreachable: bool
 ) -> list[tuple[PodView, Treatment]]:
     """The treatment of each pod of the Node.
 
     Raises:
         DrainError: a pod's treatment cannot be decided.
     """
-    labels = cluster.metadata.labels if cluster is not None else {}
-    rules = rules_for_machine(observed.deletion.rules, machine=draft.metadata.labels, cluster=labels)
+    labels = deletion.cluster.metadata.labels if deletion.cluster is not None else {}
+    rules = rules_for_machine(deletion.rules, machine=draft.metadata.labels, cluster=labels)
     return treatments(pods, rules, unreachable=unreachable, now=draft.now)
-
-
-def _plan(draft: Draft, observed: Observed, cluster: Cluster | None, node: NodeView, pods: PodsOfNode) -> Plan:
-    return plans.plan(treated(draft, observed, cluster, pods, unreachable=is_unreachable(node)))
 
 
 def _evict(

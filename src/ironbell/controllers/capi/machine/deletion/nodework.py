@@ -10,15 +10,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from enum import Enum
 
-from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import MachineNodeReference
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.clusters.controlplane import ControlPlane
-from ironbell.contract.clusters.external import State
+from ironbell.contract.clusters.external import External, State
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy
-from ironbell.controllers.capi.machine.node import cluster_of, state
-from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.node import state
+from ironbell.controllers.capi.machine.observed import Deletion
 from ironbell.controllers.capi.machine.queries import NodesNow
 from ironbell.kube.decision import Need
 from ironbell.kube.finalizers import is_deleting
@@ -37,19 +36,19 @@ class NodeWork(Enum):
     """The decision needs facts that are not known yet."""
 
 
-def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> NodeWork:
+def node_work(draft: Draft, deletion: Deletion, host: External) -> NodeWork:
     """Decide the treatment of the Node; record its name if it has appeared only now."""
-    if cluster is None or is_deleting(cluster):
+    if deletion.cluster is None or is_deleting(deletion.cluster):
         return NodeWork.LEFT_OUT
-    if observed.infrastructure.state in (State.UNKNOWN, State.NO_SUCH_KIND):
+    if host.state in (State.UNKNOWN, State.NO_SUCH_KIND):
         # A host that cannot be read now may exist: then its pods have to be drained.
-        draft.wait("InfrastructureNotReadable", str(observed.infrastructure))
+        draft.wait("InfrastructureNotReadable", str(host))
         return NodeWork.NOT_KNOWN
-    if not draft.status.node_ref.name and not _is_node_known(draft, observed):
+    if not draft.status.node_ref.name and not _is_node_known(draft, deletion):
         return NodeWork.NOT_KNOWN
     if not draft.status.node_ref.name:
         return NodeWork.NO_NODE
-    control_plane = observed.deletion.control_plane
+    control_plane = deletion.control_plane
     if control_plane is not None:
         if control_plane.state is State.UNKNOWN:
             draft.wait("ControlPlaneNotReadable", str(control_plane))
@@ -58,48 +57,48 @@ def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> Node
             return NodeWork.LEFT_OUT
         if control_plane.exists and ControlPlane.of(control_plane).externally_managed:
             return NodeWork.DONE
-    return NodeWork.DONE if observed.deletion.control_plane_machines else NodeWork.LEFT_OUT
+    return NodeWork.DONE if deletion.control_plane_machines else NodeWork.LEFT_OUT
 
 
-def node_left_by_host(draft: Draft, observed: Observed) -> NodeWork:
+def node_left_by_host(draft: Draft, deletion: Deletion) -> NodeWork:
     """Decide the treatment of a Node that joined while its host was being deleted; nothing else would delete it."""
-    deletion = draft.legacy(Legacy.INFRASTRUCTURE_READY)
-    if not observed.provider_id or deletion is None or deletion.last_transition_time is None:
+    deleted = draft.legacy(Legacy.INFRASTRUCTURE_READY)
+    if not deletion.facts.provider_id or deleted is None or deleted.last_transition_time is None:
         return NodeWork.NO_NODE
     # the moment is stored in whole seconds
-    after = parse_rfc3339(deletion.last_transition_time) + timedelta(seconds=1)
+    after = parse_rfc3339(deleted.last_transition_time) + timedelta(seconds=1)
     if draft.now < after:
         draft.requeue_after(after - draft.now)
         return NodeWork.NOT_KNOWN
-    if not _query_nodes(draft, observed, after):
+    if not _query_nodes(draft, deletion, after):
         return NodeWork.NOT_KNOWN
     return NodeWork.DONE if draft.status.node_ref.name else NodeWork.NO_NODE
 
 
-def _is_node_known(draft: Draft, observed: Observed) -> bool:
+def _is_node_known(draft: Draft, deletion: Deletion) -> bool:
     """Return whether it is known if the Machine has a Node.
 
     A Node may have joined meanwhile; and the cached facts may be from before the deletion, or from a cluster whose
     Nodes are not watched for a moment.
     """
-    if not observed.provider_id:
+    if not deletion.facts.provider_id:
         return True
     # The provider ID of a host that was never ready is lost with it, and a Node that joins until then is found by it.
-    draft.spec = replace(draft.spec, provider_id=observed.provider_id)
-    known, since = state(observed).node, draft.metadata.deletion_timestamp
+    draft.spec = replace(draft.spec, provider_id=deletion.facts.provider_id)
+    known, since = state(deletion.facts).node, draft.metadata.deletion_timestamp
     if known is not None:
         draft.status = replace(draft.status, node_ref=MachineNodeReference(name=known.name))
         return True
-    return since is None or _query_nodes(draft, observed, parse_rfc3339(since))
+    return since is None or _query_nodes(draft, deletion, parse_rfc3339(since))
 
 
-def nodes_now(draft: Draft, observed: Observed, since: datetime) -> tuple[str, ...] | None:
+def nodes_now(draft: Draft, deletion: Deletion, since: datetime) -> tuple[str, ...] | None:
     """Names of the Machine's Nodes, queried from the cluster itself since this moment; None until the answer arrives.
 
     A failed query counts as no Nodes, so that it does not block the deletion.
     """
-    draft.need(Need(NodesNow(cluster_of(observed), observed.provider_id), PUSHED_S, since))
-    fact = observed.deletion.nodes_now
+    draft.need(Need(NodesNow(deletion.facts.cluster, deletion.facts.provider_id), PUSHED_S, since))
+    fact = deletion.nodes_now
     if fact is not None and fact.error is not None and fact.error_at is not None and fact.error_at >= since:
         return ()
     if fact is None or fact.at is None or fact.at < since:
@@ -107,11 +106,11 @@ def nodes_now(draft: Draft, observed: Observed, since: datetime) -> tuple[str, .
     return fact.value or ()
 
 
-def _query_nodes(draft: Draft, observed: Observed, since: datetime) -> bool:
+def _query_nodes(draft: Draft, deletion: Deletion, since: datetime) -> bool:
     """Return whether it is known if the Machine has a Node; record its name."""
-    names = nodes_now(draft, observed, since)
+    names = nodes_now(draft, deletion, since)
     if names is None:
-        draft.wait("NodeNotKnown", f"checking for a Node with spec.providerID {observed.provider_id}")
+        draft.wait("NodeNotKnown", f"checking for a Node with spec.providerID {deletion.facts.provider_id}")
         return False
     if names:
         draft.status = replace(draft.status, node_ref=MachineNodeReference(name=names[0]))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.cluster.names import (
     ANNOTATION_EXCLUDE_NODE_DRAINING,
@@ -24,86 +23,85 @@ from ironbell.controllers.capi.machine.deletion import draining, volumes
 from ironbell.controllers.capi.machine.deletion.nodework import NodeWork, node_left_by_host, node_work
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
-from ironbell.controllers.capi.machine.node import cluster_of
-from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.observed import Deletion
 from ironbell.controllers.capi.machine.performers import DELETE_NODE, DELETE_TIMEOUT_S, DeleteNodeArguments
 from ironbell.kube.decision import Effect, delete
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.workload.queries import NodeByName
 
 
-def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None:
+def reconcile(draft: Draft, deletion: Deletion, host: External, bootstrap: External | None) -> None:
     """Bring the deletion forward, by as many steps as are completed."""
     if FINALIZER_MACHINE not in draft.metadata.finalizers:
         return
     # The reasons for waiting of a Machine that is not being deleted no longer apply.
     draft.waiting = None
-    work = node_work(draft, observed, cluster)
+    work = node_work(draft, deletion, host)
     if work is NodeWork.NOT_KNOWN:
         reason = f": {draft.waiting.message}" if draft.waiting is not None else ""
         _stage(draft, Reason.DELETING, f"Deletion started{reason}")
         return
-    if work is NodeWork.DONE and not _node_is_free(draft, observed, cluster):
+    if work is NodeWork.DONE and not _node_is_free(draft, deletion, host):
         _requeue_at_limits(draft)
         return
     if _waits_for_hooks(draft, PREFIX_PRE_TERMINATE_HOOK):
         return
     if not _is_deleted(
         draft,
-        observed.infrastructure,
+        host,
         Legacy.INFRASTRUCTURE_READY,
         Reason.WAITING_FOR_INFRASTRUCTURE_DELETION,
         draft.infrastructure_problem,
     ):
         return
-    if observed.bootstrap is not None and not _is_deleted(
+    if bootstrap is not None and not _is_deleted(
         draft,
-        observed.bootstrap,
+        bootstrap,
         Legacy.BOOTSTRAP_READY,
         Reason.WAITING_FOR_BOOTSTRAP_DELETION,
         draft.bootstrap_problem,
     ):
         return
     if work is NodeWork.NO_NODE:
-        work = node_left_by_host(draft, observed)
+        work = node_left_by_host(draft, deletion)
     if work is NodeWork.NOT_KNOWN:
         _stage(draft, Reason.DELETING_NODE, "The host was deleted. Checking that no Node joined before")
         return
     if work is NodeWork.DONE:
-        _delete_node(draft, observed)
+        _delete_node(draft, deletion)
     else:
         draft.deleting = (Reason.DELETION_COMPLETED, "Deletion completed")
     draft.last.append(remove_finalizer(MACHINE, draft.machine, FINALIZER_MACHINE))
 
 
-def _node_is_free(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
+def _node_is_free(draft: Draft, deletion: Deletion, host: External) -> bool:
     """Return whether pre-drain hooks, drain and volumes no longer need the Node."""
     if _waits_for_hooks(draft, PREFIX_PRE_DRAIN_HOOK):
         return False
-    if _is_to_be_drained(draft, observed) and not draining.drain(draft, observed, cluster):
+    if _is_to_be_drained(draft, host) and not draining.drain(draft, deletion):
         return False
-    return not _waits_for_volumes(draft, observed) or volumes.detached(draft, observed, cluster)
+    return not _waits_for_volumes(draft, host) or volumes.detached(draft, deletion)
 
 
-def _is_to_be_drained(draft: Draft, observed: Observed) -> bool:
+def _is_to_be_drained(draft: Draft, host: External) -> bool:
     limit_s, started = draft.spec.deletion.node_drain_timeout_seconds, draft.deletion.node_drain_start_time
-    return _may_wait(draft, observed, ANNOTATION_EXCLUDE_NODE_DRAINING) and not _has_expired(draft, limit_s, started)
+    return _may_wait(draft, host, ANNOTATION_EXCLUDE_NODE_DRAINING) and not _has_expired(draft, limit_s, started)
 
 
-def _waits_for_volumes(draft: Draft, observed: Observed) -> bool:
+def _waits_for_volumes(draft: Draft, host: External) -> bool:
     limit_s = draft.spec.deletion.node_volume_detach_timeout_seconds
     started = draft.deletion.wait_for_node_volume_detach_start_time
     excluded = ANNOTATION_EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH
-    return _may_wait(draft, observed, excluded) and not _has_expired(draft, limit_s, started)
+    return _may_wait(draft, host, excluded) and not _has_expired(draft, limit_s, started)
 
 
-def _may_wait(draft: Draft, observed: Observed, excluded: str) -> bool:
+def _may_wait(draft: Draft, host: External, excluded: str) -> bool:
     """Return whether waiting for the Node makes sense: its host exists, and is not being deleted."""
     return (
         excluded not in draft.metadata.annotations
         and draft.deletion.wait_for_pre_terminate_hook_start_time is None
-        and observed.infrastructure.exists
-        and not observed.infrastructure.is_deleting
+        and host.exists
+        and not host.is_deleting
     )
 
 
@@ -171,13 +169,13 @@ def _is_deleted(draft: Draft, external: External, kind: Legacy, stage: Reason, p
     return False
 
 
-def _delete_node(draft: Draft, observed: Observed) -> None:
+def _delete_node(draft: Draft, deletion: Deletion) -> None:
     limit_s = draft.spec.deletion.node_deletion_timeout_seconds
     since = draft.machine.metadata.deletion_timestamp
     give_up_at = parse_rfc3339(since) + timedelta(seconds=limit_s) if since and limit_s else None
-    node, at = draft.status.node_ref.name, cluster_of(observed)
+    node, at = draft.status.node_ref.name, deletion.facts.cluster
     arguments = DeleteNodeArguments(at, node, draft.machine.key, draft.machine.metadata.uid, give_up_at)
-    known = observed.deletion.node
+    known = deletion.node
     problem = f": {known.error.message}" if known is not None and known.error is not None else ""
     _stage(draft, Reason.DELETING_NODE, f"Deleting Node {node}{problem}")
     draft.last.append(Effect(DELETE_NODE, arguments, timeout_s=DELETE_TIMEOUT_S, outdates=(NodeByName(at, node),)))

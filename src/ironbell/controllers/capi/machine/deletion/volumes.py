@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ironbell.api.cluster.cluster import Cluster
 from ironbell.base.errors import IronbellError
 from ironbell.contract.conditions.legacy import INFO, legacy_true
 from ironbell.controllers.capi.machine.deletion.draining import treated
@@ -16,8 +15,8 @@ from ironbell.controllers.capi.machine.drain.pods import PodsOfNode
 from ironbell.controllers.capi.machine.drain.treatment import Behavior, DrainError
 from ironbell.controllers.capi.machine.drain.volumes import attached, message
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
-from ironbell.controllers.capi.machine.node import cluster_of, is_unreachable
-from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.node import is_unreachable
+from ironbell.controllers.capi.machine.observed import Deletion
 from ironbell.controllers.capi.machine.queries import REFRESH_S, PodsOn, VolumesOn
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Need
@@ -26,20 +25,20 @@ from ironbell.workload.queries import PUSHED_S, NodeByName
 _STAGE: Final = Reason.WAITING_FOR_VOLUME_DETACH
 
 
-def detached(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
+def detached(draft: Draft, deletion: Deletion) -> bool:
     """Return whether no volume is attached any more that has to be detached first."""
     started = draft.started("wait_for_node_volume_detach_start_time")
-    at, name = cluster_of(observed), draft.status.node_ref.name
+    at, name = deletion.facts.cluster, draft.status.node_ref.name
     if draft.legacy(Legacy.VOLUME_DETACH_SUCCEEDED) is None:
         text = "Waiting for node volumes to be detached"
         draft.legacy_false(Legacy.VOLUME_DETACH_SUCCEEDED, LegacyReason.WAITING_FOR_VOLUME_DETACH, INFO, text)
     progress = f"Waiting for Node volumes to be detached (started at {started})"
     draft.need(Need(NodeByName(at, name), PUSHED_S))
-    known = observed.deletion.node
+    known = deletion.node
     if known is not None and known.at is not None and (known.value is None or is_unreachable(known.value)):
         return _done(draft, name)
     draft.need(Need(VolumesOn(at, name), REFRESH_S))
-    volumes = observed.deletion.volumes
+    volumes = deletion.volumes
     problem = (known.error if known is not None else None) or (volumes.error if volumes is not None else None)
     if problem is not None:
         return _report_failure(draft, name, problem)
@@ -48,11 +47,11 @@ def detached(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
     if not volumes.value.in_status and not volumes.value.by_attachment:
         return _done(draft, name)
     draft.need(Need(PodsOn(at, name), REFRESH_S))
-    pods = observed.deletion.pods
+    pods = deletion.pods
     if pods is None or pods.value is None:
         return _report_progress(draft, progress)
     try:
-        waiting_for = attached(volumes.value, ignored_claims=_ignored(draft, observed, cluster, pods.value))
+        waiting_for = attached(volumes.value, ignored_claims=_ignored(draft, deletion, pods.value))
     except DrainError as error:
         return _report_failure(draft, name, error)
     if waiting_for.is_empty:
@@ -63,11 +62,11 @@ def detached(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
     return False
 
 
-def _ignored(draft: Draft, observed: Observed, cluster: Cluster | None, pods: PodsOfNode) -> set[str]:
+def _ignored(draft: Draft, deletion: Deletion, pods: PodsOfNode) -> set[str]:
     """Claims of pods that draining leaves on the Node."""
     return {
         f"{pod.namespace}/{claim}"
-        for pod, treatment in treated(draft, observed, cluster, pods, unreachable=False)
+        for pod, treatment in treated(draft, deletion, pods, unreachable=False)
         if treatment.behavior is Behavior.SKIP
         for claim in pod.claims
     }
