@@ -72,8 +72,7 @@ def member_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def pause_ignored(patch: pytest.MonkeyPatch) -> None:
-    for module in (machinedeployment, status):
-        patch.setattr(module, "is_paused", lambda *_args, **_more: False)
+    patch.setattr(status, "is_paused", lambda *_args, **_more: False)
 
 
 @pytest.mark.parametrize(
