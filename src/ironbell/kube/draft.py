@@ -81,7 +81,8 @@ class Draft(Generic[R]):
     @property
     def generation(self) -> int:
         """The object's generation once its spec is written: no other client writes before the status is."""
-        return self.obj.metadata.generation + int(self.spec != self._old_spec)
+        is_written = self.spec is not self._old_spec and self.spec != self._old_spec
+        return self.obj.metadata.generation + int(is_written)
 
     def observe_generation(self) -> None:
         """Report that the whole spec was acted on."""
@@ -97,9 +98,9 @@ class Draft(Generic[R]):
 
     def put(self, *conditions: Condition) -> None:
         """Set conditions."""
-        held = self.status.conditions
+        held, generation = self.status.conditions, self.generation
         for condition in conditions:
-            held = self._set_condition(held, condition, now=self.now, generation=self.generation)
+            held = self._set_condition(held, condition, now=self.now, generation=generation)
         self.status = replace(self.status, conditions=held)
 
     def drop(self, *condition_types: str) -> None:
@@ -155,6 +156,8 @@ class Draft(Generic[R]):
     def _own_change(self) -> Fields:
         """The merge patch of what was changed outside the status."""
         old = self.obj.metadata
+        if old is self.metadata and self._old_spec is self.spec:
+            return {}
         if old == self.metadata and self._old_spec == self.spec:
             return {}
         return patches.diff(_plain(old, self._old_spec), _plain(self.metadata, self.spec))

@@ -45,7 +45,7 @@ def status_change(
     kind: AnyKind, target: Resource, old: msgspec.Struct, new: msgspec.Struct, *, intent: str = ""
 ) -> MergePatch | None:
     """The status patch from one status struct to another; None when they are equal."""
-    if old == new:
+    if old is new or old == new:
         return None
     change = diff(msgspec.to_builtins(old), msgspec.to_builtins(new))
     return patch_status(kind, target, change, intent=intent) if change else None

@@ -15,6 +15,7 @@ from ironbell.contract.conditions.order import set_condition
 from ironbell.kube.draft import Draft, replace
 
 R = TypeVar("R", bound=Resource)
+C = TypeVar("C", Condition, LegacyCondition)
 
 MESSAGE_LIMIT: Final = 32768
 """Characters that the API accepts in the message of a condition; messages of providers may be longer."""
@@ -26,26 +27,28 @@ class ConditionsDraft(Draft[R]):
 
     def __init__(self, kind: Kind[R], obj: R, now: datetime) -> None:
         super().__init__(kind, obj, now, set_condition=set_condition)
-        status: Any = type(self.status)
-        self._deprecated = _type_of(status, "deprecated")
-        self._v1beta1 = _type_of(self._deprecated, "v1beta1")
 
     @property
     def older(self) -> Any:
         """The part of the status that only the older API version has."""
         deprecated = self.status.deprecated
-        return (deprecated.v1beta1 if deprecated is not None else None) or self._v1beta1()
+        held = deprecated.v1beta1 if deprecated is not None else None
+        return _type_of(self._deprecated, "v1beta1")() if held is None else held
 
     def set_older(self, **changes: Any) -> None:
         """Change the part of the status that only the older API version has."""
-        changed = replace(self.older, **changes)
-        if changed != self.older:
+        held = self.older
+        changed = replace(held, **changes)
+        if changed is not held:
             self.status = replace(self.status, deprecated=self._deprecated(v1beta1=changed))
 
+    @property
+    def _deprecated(self) -> Any:
+        status: Any = type(self.status)
+        return _type_of(status, "deprecated")
+
     def put(self, *conditions: Condition) -> None:
-        super().put(
-            *(replace(condition, message=_shortened(condition.message, MESSAGE_LIMIT)) for condition in conditions)
-        )
+        super().put(*(_bounded(condition, MESSAGE_LIMIT) for condition in conditions))
 
     def legacy(self, condition_type: str) -> LegacyCondition | None:
         return find_legacy(self.older.conditions, condition_type)
@@ -54,9 +57,7 @@ class ConditionsDraft(Draft[R]):
         """Set conditions of the older version; None is ignored."""
         held = self.older.conditions
         for new in conditions:
-            if new is not None:
-                new = replace(new, message=_shortened(new.message, LEGACY_MESSAGE_LIMIT))
-            held = set_legacy(held, new, now=self.now)
+            held = set_legacy(held, None if new is None else _bounded(new, LEGACY_MESSAGE_LIMIT), now=self.now)
         self.set_older(conditions=held)
 
     def summarize_legacy(self, *condition_types: str) -> None:
@@ -77,5 +78,7 @@ def _type_of(struct: Any, field: str) -> Any:
     return next(hint for hint in get_args(get_type_hints(struct)[field]) if hint is not NoneType)
 
 
-def _shortened(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+def _bounded(condition: C, limit: int) -> C:
+    """The condition with a message of at most `limit` characters."""
+    text = condition.message
+    return condition if len(text) <= limit else replace(condition, message=f"{text[: limit - 1]}…")
