@@ -206,7 +206,7 @@ def test_a_malformed_version(api: KubeApi, secrets: str) -> None:
     assert (answer.status, answer.message) == (500, UNPARSED)
 
 
-@pytest.mark.differs("A watch behind a version that never was is refused")
+@pytest.mark.differs("A watch from a version that never existed is rejected")
 def test_a_version_that_has_not_come_is_waited_for(api: KubeApi, secrets: str) -> None:
     assert seen(api, secrets, 0, resourceVersion="999999999") == []
 
