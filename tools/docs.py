@@ -51,19 +51,19 @@ CLI_HEAD = """\
 
 An error is one line on standard error that names the cause and the remedy. A line that begins with `ironbell: internal
 error` is a defect: please report it, with what the same command prints with `IRONBELL_TRACEBACK=1` in the environment.
-Exit statuses: 0 done, 1 what was asked for failed, 2 the command line is wrong, 130 interrupted, 141 whoever read the
-output has gone. `ironbell template render` ends with 1 where nothing could be rendered, and with 2 where the text is no
-valid workflow, which is printed all the same.
+Exit statuses: 0 success, 1 the operation failed, 2 the command line is invalid, 130 interrupted, 141 the reader of the
+output has exited. `ironbell template render` exits with 1 if nothing could be rendered, and with 2 if the rendered text
+is not a valid workflow; it prints the text in this case as well.
 
-Every command that does something has `-o json`: one document on standard output, with values (`kind`, `namespace`,
-`name`, `result`, `reason`, `time`) in place of text; with `--wait` printed at the end. Progress and warnings go to
-standard error. A command that fails prints `{"error": {"reason", "message", "status"}}` on standard output beside the
-line on standard error; a wait that failed or timed out adds `why`, the object that blocks, in the form of `ironbell why
--o json`. `up`, `run` and `demo`, which run until they are ended, and commands that print manifests or a script have no
-`-o json`. `ironbell logs -o json` prints one object a line, since a log may have no end.
+Every command that completes has `-o json`: one document on standard output, with values (`kind`, `namespace`,
+`name`, `result`, `reason`, `time`) instead of text; with `--wait` it is printed at the end. Progress and warnings are
+written to standard error. A command that fails prints `{"error": {"reason", "message", "status"}}` on standard output in
+addition to the line on standard error; a wait that failed or timed out adds `why`, the object that blocks, in the form of
+`ironbell why -o json`. `up`, `run` and `demo`, which run until they are stopped, and commands that print manifests or a
+script have no `-o json`. `ironbell logs -o json` prints one object per line, since a log may have no end.
 
-Commands that talk to an API (such as `cluster`, `get`, `hardware`, `install`, `logs`, `run` and `why`) find it by
-`--kubeconfig`, else `$KUBECONFIG`, else `~/.kube/config`. `--kubeconfig` and `--context` may be before or after the
+Commands that use an API (such as `cluster`, `get`, `hardware`, `install`, `logs`, `run` and `why`) find it by
+`--kubeconfig`, or else `$KUBECONFIG`, or else `~/.kube/config`. `--kubeconfig` and `--context` may be before or after the
 command, as in `ironbell --context plant get hardware`.
 `source <(ironbell completion bash)` completes commands and options in the shell.
 """
@@ -71,85 +71,87 @@ KINDS_HEAD = """\
 # Kinds
 
 The fields of all kinds that Ironbell defines, generated from the types. `ironbell crds` prints the same as
-CustomResourceDefinitions, and `kubectl explain` shows it for a running site. How controllers use the fields:
-[workflows.md](../workflows.md). Fields that are accepted for compatibility and have no effect yet:
-[limits](../index.md#not-there-yet).
+CustomResourceDefinitions, and `kubectl explain` shows it for a running site. [Workflows](../workflows.md) describes how
+controllers use the fields; [limits](../index.md#not-there-yet) lists fields that are accepted for compatibility and have
+no effect yet.
 
-`[]` in a path stands for each item of a list, `{}` for each value of a map. A field marked *required* must be there
-whenever the object around it is.
+`[]` in a path stands for each item of a list, `{}` for each value of a map. A field marked *required* must be set
+if its parent is set.
 """
 INVENTORY_HEAD = """\
 # Inventory
 
-What a server is made of is reported by two: its BMC, by Redfish, before it was ever booted; and the agent, from inside
-the machine, in every Workflow. Both end up in the status of the Hardware in one form, and in labels by one mapping.
+The parts of a server are reported from two sides: by its BMC, over Redfish, even before the first boot; and by the agent,
+from inside the machine, in every Workflow. Both reports are stored in the status of the Hardware in one form, and turned
+into labels by one mapping.
 
-| report | where it is | from when on |
+| report | location | available |
 | --- | --- | --- |
-| the BMC's | `status.attributes.outOfBand` | once the [BMC](../guide/bmc.md#inventory) answers; daily |
-| the agent's | annotation `tinkerbell.org/agent-attributes` | the first action of a Workflow; renewed when it changes |
+| the BMC's | `status.attributes.outOfBand` | once the [BMC](../guide/bmc.md#inventory) answers; updated daily |
+| the agent's | annotation `tinkerbell.org/agent-attributes` | from the first action of a Workflow; updated when it changes |
 
 `status.attributes.inBand` has the agent's report in the form of the BMC's, without PCI devices and processor features.
 
-Part by part the agent's report counts first, and the BMC's fills what it lacks. Requirements of a
-TinkerbellMachine (`hardwareRequirements`) are held against the same values. Words that firmware puts where its maker
-said nothing (`To be filled by O.E.M.`, `Default string`) count as nothing.
+For each part, the agent's report takes precedence, and the BMC's supplies missing values. Requirements of a
+TinkerbellMachine (`hardwareRequirements`) are compared with the same values. Placeholders of firmware, such as
+`To be filled by O.E.M.` and `Default string`, are ignored.
 
-Beyond Tinkerbell's own agent, ours reports `sizeBytes` of disks, `totalBytes` and `usableBytes` of the memory, `uuid`
-of the product, and for network cards `driver` and `lldpNeighbours` (`chassisID`, `portID`, `portDescription`,
-`systemName`, `managementAddress`, `vlanID`). Other servers ignore these.
+In addition to Tinkerbell's attributes, Ironbell's agent reports `sizeBytes` of disks, `totalBytes` and `usableBytes` of
+the memory, `uuid` of the product, and for network cards `driver` and `lldpNeighbours` (`chassisID`, `portID`,
+`portDescription`, `systemName`, `managementAddress`, `vlanID`). Other servers ignore these.
 
 ## Labels
 
-They are kept on every Hardware, so that `hardwareAffinity`, `kubectl get hardware -l` and failure domains choose by
-them. A value that is not known has no label. What may not be in a label's value becomes a dash, and 63 characters are
-kept.
+Every Hardware has these labels, so that you can select servers by them in `hardwareAffinity`, `kubectl get hardware -l`
+and failure domains. An unknown value has no label. Characters that are not allowed in a label's value are replaced by a
+dash, and the value is cut to 63 characters.
 
-Which of them Ironbell set is in the annotation `ironbell.dev/inventory-labels`. **A label that you set under one of
-these names stays as you set it**, whatever the inventory says; take it off, and the inventory's comes back. Ours are
-changed when the machine changes, and taken off when they no longer hold.
+The annotation `ironbell.dev/inventory-labels` lists the labels that Ironbell set. **A label that you set under one of
+these names keeps your value**, whatever the inventory reports; remove it, and the inventory's value is set again.
+Labels that Ironbell set are changed when the machine changes, and removed when they no longer apply.
 
-There is no label for the rack: two switches may share one, and one may serve several. Where each rack has one switch,
-name `ironbell.dev/switch` as the cluster's `failureDomainLabel`; else label Hardware with your own.
+There is no label for the rack: two switches may share one, and one may serve several. If each rack has one switch,
+name `ironbell.dev/switch` as the cluster's `failureDomainLabel`; otherwise label Hardware with your own.
 """
 METRICS_HEAD = """\
 # Metrics
 
-In the form that Prometheus reads.
+Metrics are in the Prometheus text format.
 
-| process | address | who may read |
+| process | address | readable by |
 | --- | --- | --- |
-| `core` | `/metrics` of the Kubernetes API | the administrator, by `kubectl get --raw /metrics` |
-| `boot` | `/metrics` of the HTTP port (7080) | everybody who reaches the port, machines too |
-| `workflow` | `/metrics` of the port after gRPC's (42114) | everybody who reaches the port, machines too |
-| `ironbell run` | `/metrics` of `--health-address` | everybody who reaches that address |
+| `core` | `/metrics` of the Kubernetes API | the administrator, with `kubectl get --raw /metrics` |
+| `boot` | `/metrics` of the HTTP port (7080) | every client that reaches the port, including machines |
+| `workflow` | `/metrics` of the port after gRPC's (42114) | every client that reaches the port, including machines |
+| `ironbell run` | `/metrics` of `--health-address` | every client that reaches that address |
 
 No label names a single object, so the number of series does not grow with the number of machines. Names are those of
-Kubernetes, controller-runtime and Tinkerbell where they have one. `process_*` and `python_*` come on top.
+Kubernetes, controller-runtime and Tinkerbell if these have one. In addition there are `process_*` and `python_*`.
 """
 WRITES_HEAD = """\
 # What each process may write
 
-Every process of Ironbell is a user of its own to the Kubernetes API. This page lists everything that each may write;
-the API rejects all else, with the reason in its answer. So a process that was taken over can do no more than is listed
-here. What each may read, and why, is in [safety](../guide/safety.md#processes).
+Every process of Ironbell is a separate user of the Kubernetes API. This page lists everything that each of them may
+write; the API rejects all other writes, with the reason in its response. An attacker who controls a process can
+therefore write only what is listed here. [Safety](../guide/safety.md#processes) describes what each process may read,
+and why.
 
-`[]` in a path stands for each item of a list, `*` at its end for everything that begins so.
+`[]` in a path stands for each item of a list, `*` at the end of a path for everything that begins with it.
 """
 WRITES_SERVERS = """\
 ## Servers toward machines
 
-These processes read packets from strangers, so what they write is limited field by field: in the embedded API by
+These processes read packets from untrusted machines, so their writes are limited field by field: in the embedded API by
 admission, on other API servers by the ValidatingAdmissionPolicy `ironbell-limit-servers`, which `ironbell install`
-applies. None of them creates or deletes Hardware or Workflows, or reads Secrets. Below `ironbell up` the process `boot`
+applies. None of them creates or deletes Hardware or Workflows, or reads Secrets. With `ironbell up`, the process `boot`
 is `smee` and `tootles`, and `workflow` is `tink-server`, each with an account of its own; on a cluster `wire` is one
 account of both processes, and may write what any of the three may.
 """
 WRITES_CONTROLLERS = """\
 ## Controllers
 
-Controllers read what people and other controllers wrote, never packets. They are limited by roles: by kind, subresource
-and verb. Below `ironbell up` every controller has an account of its own with the part of these rights that is its own;
+Controllers read objects that people and other controllers wrote, never packets. They are limited by roles: by kind,
+subresource and verb. With `ironbell up` every controller has an account of its own with only its own permissions;
 with `ironbell run` and `ironbell install` a component has one account.
 """
 
