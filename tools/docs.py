@@ -49,31 +49,32 @@ METRIC_SECTIONS = (
 CLI_HEAD = """\
 # Command line
 
-An error is one line on standard error that names the cause and the remedy. A line that begins with `ironbell: internal
-error` is a defect: please report it, with what the same command prints with `IRONBELL_TRACEBACK=1` in the environment.
-Exit statuses: 0 success, 1 the operation failed, 2 the command line is invalid, 130 interrupted, 141 the reader of the
-output has exited. `ironbell template render` exits with 1 if nothing could be rendered, and with 2 if the rendered text
-is not a valid workflow; it prints the text in this case as well.
+An error is one line on standard error that names the cause and the remedy. A line that begins with
+`ironbell: internal error` is a defect: please report it, with what the same command prints with
+`IRONBELL_TRACEBACK=1` in the environment. Exit statuses: 0 success, 1 the operation failed, 2 the command line is
+invalid, 130 interrupted, 141 the reader of the output has exited. `ironbell template render` exits with 1 if nothing
+could be rendered, and with 2 if the rendered text is not a valid workflow; it prints the text in this case as well.
 
-Every command that completes has `-o json`: one document on standard output, with values (`kind`, `namespace`,
-`name`, `result`, `reason`, `time`) instead of text; with `--wait` it is printed at the end. Progress and warnings are
-written to standard error. A command that fails prints `{"error": {"reason", "message", "status"}}` on standard output in
-addition to the line on standard error; a wait that failed or timed out adds `why`, the object that blocks, in the form of
-`ironbell why -o json`. `up`, `run` and `demo`, which run until they are stopped, and commands that print manifests or a
-script have no `-o json`. `ironbell logs -o json` prints one object per line, since a log may have no end.
+Every command that completes has `-o json`: one document on standard output, with values (`kind`, `namespace`, `name`,
+`result`, `reason`, `time`) instead of text; with `--wait` it is printed at the end. Progress and warnings are written
+to standard error. A command that fails prints `{"error": {"reason", "message", "status"}}` on standard output in
+addition to the line on standard error; a wait that failed or timed out adds `why`, the object that blocks, in the
+form of `ironbell why -o json`. `up`, `run` and `demo`, which run until they are stopped, and commands that print
+manifests or a script have no `-o json`. `ironbell logs -o json` prints one object per line, since a log may have no
+end.
 
 Commands that use an API (such as `cluster`, `get`, `hardware`, `install`, `logs`, `run` and `why`) find it by
-`--kubeconfig`, or else `$KUBECONFIG`, or else `~/.kube/config`. `--kubeconfig` and `--context` may be before or after the
-command, as in `ironbell --context plant get hardware`.
-`source <(ironbell completion bash)` completes commands and options in the shell.
+`--kubeconfig`, or else `$KUBECONFIG`, or else `~/.kube/config`. `--kubeconfig` and `--context` may be before or after
+the command, as in `ironbell --context plant get hardware`. `source <(ironbell completion bash)` completes commands
+and options in the shell.
 """
 KINDS_HEAD = """\
 # Kinds
 
 The fields of all kinds that Ironbell defines, generated from the types. `ironbell crds` prints the same as
-CustomResourceDefinitions, and `kubectl explain` shows it for a running site. [Workflows](../workflows.md) describes how
-controllers use the fields; [limits](../index.md#not-there-yet) lists fields that are accepted for compatibility and have
-no effect yet.
+CustomResourceDefinitions, and `kubectl explain` shows it for a running site. [Workflows](../workflows.md) describes
+how controllers use the fields; [limits](../index.md#not-there-yet) lists fields that are accepted for compatibility
+and have no effect yet.
 
 `[]` in a path stands for each item of a list, `{}` for each value of a map. A field marked *required* must be set
 if its parent is set.
@@ -81,30 +82,31 @@ if its parent is set.
 INVENTORY_HEAD = """\
 # Inventory
 
-The parts of a server are reported from two sides: by its BMC, over Redfish, even before the first boot; and by the agent,
-from inside the machine, in every Workflow. Both reports are stored in the status of the Hardware in one form, and turned
-into labels by one mapping.
+The parts of a server are reported from two sides: by its BMC, over Redfish, even before the first boot; and by the
+agent, from inside the machine, in every Workflow. Both reports are stored in the status of the Hardware in one form,
+and turned into labels by one mapping.
 
 | report | location | available |
 | --- | --- | --- |
 | the BMC's | `status.attributes.outOfBand` | once the [BMC](../guide/bmc.md#inventory) answers; updated daily |
-| the agent's | annotation `tinkerbell.org/agent-attributes` | from the first action of a Workflow; updated when it changes |
+| the agent's | annotation `tinkerbell.org/agent-attributes` | a Workflow's first action; updated when it changes |
 
-`status.attributes.inBand` has the agent's report in the form of the BMC's, without PCI devices and processor features.
+`status.attributes.inBand` has the agent's report in the form of the BMC's, without PCI devices and processor
+features.
 
 For each part, the agent's report takes precedence, and the BMC's supplies missing values. Requirements of a
 TinkerbellMachine (`hardwareRequirements`) are compared with the same values. Placeholders of firmware, such as
 `To be filled by O.E.M.` and `Default string`, are ignored.
 
-In addition to Tinkerbell's attributes, Ironbell's agent reports `sizeBytes` of disks, `totalBytes` and `usableBytes` of
-the memory, `uuid` of the product, and for network cards `driver` and `lldpNeighbours` (`chassisID`, `portID`,
+In addition to Tinkerbell's attributes, Ironbell's agent reports `sizeBytes` of disks, `totalBytes` and `usableBytes`
+of the memory, `uuid` of the product, and for network cards `driver` and `lldpNeighbours` (`chassisID`, `portID`,
 `portDescription`, `systemName`, `managementAddress`, `vlanID`). Other servers ignore these.
 
 ## Labels
 
-Every Hardware has these labels, so that you can select servers by them in `hardwareAffinity`, `kubectl get hardware -l`
-and failure domains. An unknown value has no label. Characters that are not allowed in a label's value are replaced by a
-dash, and the value is cut to 63 characters.
+Every Hardware has these labels, so that you can select servers by them in `hardwareAffinity`,
+`kubectl get hardware -l` and failure domains. An unknown value has no label. Characters that are not allowed in a
+label's value are replaced by a dash, and the value is cut to 63 characters.
 
 The annotation `ironbell.dev/inventory-labels` lists the labels that Ironbell set. **A label that you set under one of
 these names keeps your value**, whatever the inventory reports; remove it, and the inventory's value is set again.
@@ -141,11 +143,11 @@ and why.
 WRITES_SERVERS = """\
 ## Servers toward machines
 
-These processes read packets from untrusted machines, so their writes are limited field by field: in the embedded API by
-admission, on other API servers by the ValidatingAdmissionPolicy `ironbell-limit-servers`, which `ironbell install`
-applies. None of them creates or deletes Hardware or Workflows, or reads Secrets. With `ironbell up`, the process `boot`
-is `smee` and `tootles`, and `workflow` is `tink-server`, each with an account of its own; on a cluster `wire` is one
-account of both processes, and may write what any of the three may.
+These processes read packets from untrusted machines, so their writes are limited field by field: in the embedded API
+by admission, on other API servers by the ValidatingAdmissionPolicy `ironbell-limit-servers`, which `ironbell install`
+applies. None of them creates or deletes Hardware or Workflows, or reads Secrets. With `ironbell up`, the process
+`boot` is `smee` and `tootles`, and `workflow` is `tink-server`, each with an account of its own; on a cluster `wire`
+is one account of both processes, and may write what any of the three may.
 """
 WRITES_CONTROLLERS = """\
 ## Controllers
