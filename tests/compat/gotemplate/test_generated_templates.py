@@ -35,6 +35,8 @@ _UNSTABLE = frozenset(
     genCAWithKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey
     """.split()  # noqa: SIM905
 )
+_BOUNDED = "a date or layout of more than"
+"""In the error about a bound of ours, which docs/guide/templates.md lists."""
 _MERGING = ("set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite")
 _STRINGS = [
     '"a"', '""', '"abc"', '"Hello World"', '"HTTPServer fooBar_baz-Qux9"', '"1"', '"010"', '"1.5"', '"a,b,c"', '","',
@@ -181,10 +183,16 @@ def go_value(value: Any) -> Any:
     return [go_value(item) for item in value] if isinstance(value, list) else floats(value)
 
 
+class _BeyondBoundError(Exception):
+    """The template exceeds a bound that Go does not have."""
+
+
 def ours(template: str) -> bytes | None:
     try:
         return re.sub(rb"0x[0-9a-f]{6,}", b"ADDRESS", encode(render(template, go_value(DATA))))
-    except TemplateError:
+    except TemplateError as error:
+        if _BOUNDED in error.problem:
+            raise _BeyondBoundError from error
         return None
 
 
@@ -194,8 +202,13 @@ def compare(oracle: Callable[..., list[Any]], seed: int, count: int) -> None:
     answers = oracle([_case(template) for template in templates])
     rendered = sum(answer.output is not None for answer in answers)
     assert rendered > count // 5, "the grammar makes too few templates that render"
+    bounded = 0
     for template, answer in zip(templates, answers, strict=True):
-        assert ours(template) == answer.comparable, f"{template}\nGo says: {answer.error}"
+        try:
+            assert ours(template) == answer.comparable, f"{template}\nGo says: {answer.error}"
+        except _BeyondBoundError:
+            bounded += 1
+    assert bounded <= count // 1000, "most templates must stay within the bounds"
 
 
 def test_generated_templates_render_as_in_go(oracle: Callable[..., list[Any]]) -> None:

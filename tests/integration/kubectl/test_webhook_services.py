@@ -47,8 +47,11 @@ def guarded(api: KubeApi, served: WebhookServer) -> Iterator[str]:
     api.made(REGISTRATION, value)
     yield "/api/v1/namespaces/guarded/secrets"
     api.delete(f"{REGISTRATION}/behind-a-service")
-    for name in ("hooks", "guarded"):
-        api.delete(f"/api/v1/namespaces/{name}")
+    namespaces = [f"/api/v1/namespaces/{name}" for name in ("hooks", "guarded")]
+    for path in namespaces:
+        api.delete(path)
+    # the next test creates them again
+    eventually(lambda: {api.get(path).status for path in namespaces} == {404})
 
 
 def test_webhook_behind_a_service(api: KubeApi, served: WebhookServer, guarded: str) -> None:
