@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import yaml
 
 PROSE = ("help", "reference")
 """Parts that are prose as a whole: what they list is compared in the parts `options`, `definitions` and `metrics`."""
-_MESSAGE = "ironbell: "
-"""How the message of a command begins that fails."""
+_FAILURE = re.compile(r"(status \d+)\nironbell: ")
+"""The output of a command that fails: its status, and a message."""
 _HELP = " help "
 """What stands before the help of a metric in its line."""
 
@@ -18,8 +19,11 @@ _HELP = " help "
 def differ_in_prose_only(name: str, old: str, new: str) -> bool:
     """Return whether two versions of a file of the surface are equal without their prose."""
     part, _, _ = name.partition("/")
-    if part in PROSE or (old.startswith(_MESSAGE) and new.startswith(_MESSAGE)):
+    if part in PROSE:
         return True
+    failures = _FAILURE.match(old), _FAILURE.match(new)
+    if failures[0] and failures[1]:
+        return failures[0][1] == failures[1][1]
     return _bare(name, old) == _bare(name, new)
 
 
