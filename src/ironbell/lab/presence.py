@@ -24,6 +24,8 @@ _SUFFIX = ".lock"
 def present(network: str, *, folder: Path = FOLDER) -> Iterator[None]:
     """Hold the lock of this network's lab for as long as the block lasts; first remove what dead labs left.
 
+    A block that fails leaves the lock's file, so that the next lab removes what this one could not.
+
     Raises:
         LabNetworkError: no privilege, or a lab of this network runs already.
     """
@@ -40,8 +42,16 @@ def present(network: str, *, folder: Path = FOLDER) -> Iterator[None]:
                 _remove_dead(path)
         try:
             yield
-        finally:
-            (folder / f"{network}{_SUFFIX}").unlink(missing_ok=True)
+        except Exception:
+            raise  # the lab may have left its network; the record lets the next lab find it
+        except BaseException:
+            _forget(folder, network)
+            raise
+        _forget(folder, network)
+
+
+def _forget(folder: Path, network: str) -> None:
+    (folder / f"{network}{_SUFFIX}").unlink(missing_ok=True)
 
 
 def _remove_dead(path: Path) -> None:

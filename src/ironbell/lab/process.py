@@ -73,9 +73,11 @@ async def run_lab(lab: LabDescription, folder: LabFolder, network: LabNetwork) -
             report("ready", network_namespace=str(network.path), bridge=BRIDGE, address=lab.network.gateway)
             await serve_control(folder.control, running.bmcs)
     finally:
-        await asyncio.gather(*(bmc.machine.off() for bmc in running.bmcs.values()))
-        folder.state.unlink(missing_ok=True)
-        await asyncio.to_thread(network.remove)
+        try:
+            await asyncio.gather(*(bmc.machine.off() for bmc in running.bmcs.values()))
+            folder.state.unlink(missing_ok=True)
+        finally:  # also if the disk is full
+            await asyncio.to_thread(network.remove)
 
 
 class _Lab:

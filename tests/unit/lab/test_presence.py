@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -44,5 +45,20 @@ def test_a_killed_lab_is_forgotten_by_the_next(tmp_path: Path) -> None:
 
 def test_a_killed_lab_starts_again(tmp_path: Path) -> None:
     die_present(OURS, tmp_path)
+    with present(OURS, folder=tmp_path):
+        assert names(tmp_path) == {f"{OURS}.lock"}
+
+
+def test_a_lab_that_is_stopped_is_forgotten(tmp_path: Path) -> None:
+    with pytest.raises(asyncio.CancelledError), present(OURS, folder=tmp_path):
+        raise asyncio.CancelledError
+    assert names(tmp_path) == set()
+
+
+def test_a_lab_that_fails_is_forgotten_by_the_next(tmp_path: Path) -> None:
+    """It may not have removed its network, for example because the disk was full."""
+    with pytest.raises(OSError, match="No space"), present(THEIRS, folder=tmp_path):
+        raise OSError("No space left on device")
+    assert names(tmp_path) == {f"{THEIRS}.lock"}
     with present(OURS, folder=tmp_path):
         assert names(tmp_path) == {f"{OURS}.lock"}
