@@ -76,6 +76,11 @@ async def test_names_that_are_taken_are_not_accepted(admin: Any, crds: Any) -> N
     assert admin.server.resources.get("example.org", "v1", "gadgets") is None
 
 
+def converted_at(service: dict[str, Any]) -> dict[str, Any]:
+    webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
+    return {"strategy": "Webhook", "webhook": webhook}
+
+
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"metadata": {"name": "wrong"}}, "must be spec.names.plural"),
     (gadgets(scope="Galaxy"), 'Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'),
@@ -90,6 +95,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "must be a valid regular expression",
     ),
     (gadgets(conversion={"strategy": "Magic"}), 'Unsupported value: "Magic"'),
+    (
+        gadgets(conversion=converted_at({"name": "a", "namespace": "b", "path": "convert"})),
+        "webhookClientConfig.service.path: Invalid value: \"convert\": must start with a '/'",
+    ),
 ]
 
 

@@ -3,7 +3,7 @@
 Problems of a field that all versions share are reported once, at the path beside the versions, as upstream does.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/validation/validation.go,
-pkg/apis/apiextensions/v1/conversion.go; kubernetes/apiserver: pkg/util/webhook/validation.go.
+pkg/apis/apiextensions/v1/conversion.go.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from ironbell.apiserver.fielderrors import (
     too_many,
 )
 from ironbell.apiserver.metadata import label_1035_fault, name_fault
-from ironbell.apiserver.webhooks.strategies import url_faults
-from ironbell.base.ports import HTTPS_PORT
+from ironbell.apiserver.webhooks.addresses import client_faults
 
 Value = dict[str, Any]
 
@@ -170,24 +169,8 @@ def conversion_faults(conversion: Value) -> Iterator[FieldError]:
     if config is None:
         yield required(f"{where}.webhookClientConfig", "required when strategy is set to Webhook")
     else:
-        yield from _client_faults(config, f"{where}.webhookClientConfig")
+        yield from client_faults(config, f"{where}.webhookClientConfig")
     yield from _review_faults(reviews, f"{where}.conversionReviewVersions")
-
-
-def _client_faults(config: Value, where: str) -> Iterator[FieldError]:
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        yield required(where, "exactly one of url or service is required")
-    elif url is not None:
-        yield from url_faults(url, f"{where}.url")
-    elif service is not None:
-        for field in ("name", "namespace"):
-            if not service.get(field):
-                yield required(f"{where}.service.{field}")
-        port = service.get("port", HTTPS_PORT)
-        if not 0 < port < 65536:
-            detail = "port is not valid: must be between 1 and 65535, inclusive"
-            yield invalid(f"{where}.service.port", port, detail)
 
 
 def _review_faults(reviews: Any, where: str) -> Iterator[FieldError]:

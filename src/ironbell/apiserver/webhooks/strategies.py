@@ -1,19 +1,18 @@
 """Defaults and validation of webhook configurations.
 
-Source: kubernetes/kubernetes: pkg/apis/admissionregistration/v1/defaults.go, validation/validation.go;
-kubernetes/apiserver: pkg/util/webhook/validation.go.
+Source: kubernetes/kubernetes: pkg/apis/admissionregistration/v1/defaults.go, validation/validation.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from ironbell.apiserver.fielderrors import FieldError, duplicate, invalid, not_supported, required
 from ironbell.apiserver.metadata import name_fault, qualified_fault
 from ironbell.apiserver.selectors.labels import selector_faults
 from ironbell.apiserver.strategy import Plain
+from ironbell.apiserver.webhooks.addresses import client_faults
 from ironbell.apiserver.webhooks.configuration import CONDITION_VARIABLES
 from ironbell.base.ports import HTTPS_PORT
 from ironbell.codec.cel import CelSyntaxError, compile_expression
@@ -25,7 +24,6 @@ _MATCHES = ("Equivalent", "Exact")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _REINVOCATIONS = ("IfNeeded", "Never")
 _REVIEWS = ("v1", "v1beta1")
-_FORM = "; desired format: https://host[/path]"
 _MAX_CONDITIONS = 64
 
 
@@ -149,56 +147,6 @@ def _resource_faults(resources: Sequence[str], path: str) -> Iterator[FieldError
     if "*" in resources and any("/" not in text and text != "*" for text in resources):
         detail = "if '*' is present, must not specify other resources without subresources"
         yield invalid(path, resources, detail)
-
-
-def client_faults(config: dict[str, Any], path: str) -> Iterator[FieldError]:
-    """Errors in the address of a webhook."""
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        yield required(path, "exactly one of url or service is required")
-    elif url is not None:
-        yield from url_faults(url, f"{path}.url")
-    elif service is not None:
-        yield from _service_faults(service, f"{path}.service")
-
-
-def url_faults(url: str, path: str) -> Iterator[FieldError]:
-    """Errors in the URL of a webhook."""
-    try:
-        parts = urlsplit(url)
-        host, user = parts.netloc, parts.username
-    except ValueError as error:
-        yield required(path, f"url must be a valid URL: {error}{_FORM}")
-        return
-    if parts.scheme != "https":
-        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
-    if not host:
-        yield invalid(path, "", f"host must be specified{_FORM}")
-    if user is not None:
-        yield invalid(path, user, "user information is not permitted in the URL")
-    if parts.fragment:
-        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
-    if parts.query:
-        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
-
-
-def _service_faults(service: dict[str, Any], path: str) -> Iterator[FieldError]:
-    for field in ("name", "namespace"):
-        if not service.get(field):
-            yield required(f"{path}.{field}")
-    port = service.get("port", HTTPS_PORT)
-    if not 1 <= port <= 65535:
-        yield invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive")
-    target = service.get("path") or ""
-    if target in ("", "/"):
-        return
-    if not target.startswith("/"):
-        yield invalid(f"{path}.path", target, "must start with a '/'")
-    for index, step in enumerate(target[1:].removesuffix("/").split("/")):
-        if not step:
-            yield invalid(f"{path}.path", target, f"segment[{index}] may not be empty")
-        elif fault := name_fault(step):
-            yield invalid(f"{path}.path", target, f"segment[{index}]: {fault}")
 
 
 def condition_faults(
