@@ -30,6 +30,7 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.base.wording import counted
 from ironbell.codec import goyaml
+from ironbell.lab.named import machine_named
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SIZE = re.compile(r"(\d+)\s*(|[KMGT]i?B?)", re.IGNORECASE)
@@ -114,11 +115,7 @@ class LabDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         Raises:
             LabFileError: the lab has no such machine.
         """
-        for machine in self.machines:
-            if machine.name == name:
-                return machine
-        known = ", ".join(machine.name for machine in self.machines)
-        raise LabFileError(f"the lab has no machine {name!r}; it has {known}")
+        return machine_named(self.machines, name, LabFileError)
 
 
 def read(path: Path) -> LabDescription:

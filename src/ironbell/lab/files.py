@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.lab.named import machine_named
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,7 @@ class LabState(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             NoLabError: the lab has no such machine.
         """
-        for machine in self.machines:
-            if machine.name == name:
-                return machine
-        known = ", ".join(machine.name for machine in self.machines)
-        raise NoLabError(f"the lab has no machine {name!r}; it has {known}")
+        return machine_named(self.machines, name, NoLabError)
 
 
 def write_state(folder: LabFolder, state: LabState) -> None:
