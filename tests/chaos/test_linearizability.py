@@ -54,6 +54,7 @@ class Trouble:
 
     async def load(self, longest_s: float = LONGEST_LOAD_S) -> None:
         """Let clients work for a while."""
+        # The length of the load is itself what the dice decide; nothing is waited for.
         await asyncio.sleep(self._dice.random() * longest_s)
 
     async def kill(self) -> None:

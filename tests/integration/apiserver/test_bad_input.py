@@ -154,7 +154,7 @@ async def _slowest(port: int, tls: ssl.SSLContext) -> None:
             assert await client.answer(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n") == 200
             waits.append(time.perf_counter() - started)
             assert waits[-1] < MOST_WAIT_S, waits[-1]
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # the pace of the probes
     finally:
         waits.sort()
         print(f"a quiet client waited {waits[-1] * 1e3:.0f} ms at most, {waits[len(waits) // 2] * 1e3:.1f} usually")

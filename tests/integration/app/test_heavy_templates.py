@@ -78,7 +78,7 @@ class Memory:
         while True:
             for name, size in self._now().items():
                 self.worst[name] = max(self.worst.get(name, 0), size)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # how often it measures
 
     def growth(self) -> dict[str, int]:
         """By how much each kind of process grew at most."""

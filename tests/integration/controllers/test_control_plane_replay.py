@@ -117,7 +117,7 @@ class Story:
         """Hold the site to what must always be so. Cancellation point."""
         while True:
             await self._hold()
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # how often it looks
 
     async def _hold(self) -> None:
         found = await self._site.all(KUBEADM_CONTROL_PLANE)
@@ -197,6 +197,7 @@ async def tell(seed: int) -> None:
             await story.lose_a_host()
             await story.until_whole(3)
             await story.change(version="v1.34.0")
+            # The crash meets a different step of the upgrade with each seed.
             await asyncio.sleep(seed % 7)
             await site.crash()
             await story.until_whole(3, "v1.34.0")
