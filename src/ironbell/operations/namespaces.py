@@ -10,6 +10,7 @@ import msgspec
 from ironbell.api import core
 from ironbell.api.client import Api, ApiError, ListOptions, NotFound, Selector
 from ironbell.api.kind import Collection, Kind
+from ironbell.base.listing import first_of
 from ironbell.kube.client import Client
 
 _SHOWN = 8
@@ -71,11 +72,8 @@ def namespaces_hint(namespace: str, counts: dict[str, int], *, name: str = "", e
         subject, verb = ("Namespace", "has") if len(others) == 1 else ("Namespaces", "have")
         hint = f"{subject} {', '.join(others)} {verb} an object of that name: use -n {next(iter(others))}."
         return f"{missing} {hint}".strip()
-    shown = [f"{space} ({count})" for space, count in list(others.items())[:_SHOWN]]
-    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-    return (
-        f"{missing} Namespaces that have some: {', '.join(shown)}{more}. Use -n to select one, or -A for all.".strip()
-    )
+    shown = first_of([f"{space} ({count})" for space, count in others.items()], _SHOWN)
+    return f"{missing} Namespaces that have some: {shown}. Use -n to select one, or -A for all.".strip()
 
 
 async def _exists(api: Api, namespace: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ironbell.api.meta import Condition
+from ironbell.base.listing import listed
 from ironbell.contract.conditions.merge import (
     NOT_YET_REPORTED,
     Owned,
@@ -28,7 +29,6 @@ from ironbell.contract.plurals import plural_of
 from ironbell.kube.conditions import find_condition
 
 MESSAGES: Final = 3
-NAMES: Final = 3
 _OTHERS: Final[Mapping[Priority, str]] = {
     Priority.ISSUE: "with other issues",
     Priority.UNKNOWN: "with status unknown",
@@ -124,5 +124,4 @@ def named(kind: str, names: Sequence[str]) -> str:
     """Objects of one kind by name, the first few of them."""
     if len(names) == 1:
         return f"{kind} {names[0]}"
-    more = f", ... ({len(names) - NAMES} more)" if len(names) > NAMES else ""
-    return f"{plural_of(kind)} {', '.join(names[:NAMES])}{more}"
+    return f"{plural_of(kind)} {listed(names)}"

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.listing import first_of
 
 NOT_ALLOWED: Final = "netboot-not-allowed"
 """The name that firmware is given to go on to its disk. It is never served."""
@@ -61,9 +62,8 @@ class NotServedError(IronbellError):
     reason, retry = "NotServed", Retry.NEVER
 
     def __init__(self, name: str, served: Sequence[str] | None) -> None:
-        listed = "" if served is None else f"; served are {', '.join(served[:_LISTED]) or 'no files'}"
-        more = f" and {len(served) - _LISTED} more" if served and len(served) > _LISTED else ""
-        super().__init__(f"{name[:_SHOWN]} does not exist{listed}{more}")
+        known = "" if served is None else f"; served are {first_of(served, _LISTED) or 'no files'}"
+        super().__init__(f"{name[:_SHOWN]} does not exist{known}")
 
 
 def without_trace_id(path: str) -> str:

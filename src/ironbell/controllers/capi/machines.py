@@ -16,26 +16,16 @@ from ironbell.api.cluster.common import StatusVersion
 from ironbell.api.cluster.machine import Machine, MachineTemplateSpec
 from ironbell.api.cluster.names import ANNOTATION_UPDATE_IN_PROGRESS
 from ironbell.base.clock import parse_rfc3339
+from ironbell.base.listing import listed
 from ironbell.contract.clusters.external import External
+from ironbell.contract.clusters.slow_deletions import stale_message
 from ironbell.contract.clusters.versions import sort_key
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.contract.templates import SUFFIX
-from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.finalizers import is_deleting
 
-STALE_AFTER: Final = timedelta(minutes=15)
-"""Time after which a deletion is reported to take long."""
-DRAINS_LONG: Final = timedelta(minutes=5)
 _YOUNG: Final = timedelta(seconds=10)
-DELAYS: Final = (
-    ("cannot evict pod as it would violate the pod's disruption budget.", "PodDisruptionBudgets"),
-    ("deletionTimestamp set, but still not removed from the Node", "Pods not terminating"),
-    ("failed to evict Pod", "Pod eviction errors"),
-    ("waiting for completion", "Pods not completed yet"),
-)
-"""Texts in the message of a drain, each with the likely cause of the delay."""
-_NAMES_SHOWN: Final = 3
 
 
 def status_of(machine: Machine, condition_type: str) -> str:
@@ -92,45 +82,19 @@ def younger_until_s(machines: Iterable[Machine], now: datetime) -> float | None:
     return max(min(waiting), 0.0) + 0.1 if waiting else None
 
 
-def named(names: Iterable[str], shown: int = _NAMES_SHOWN) -> str:
-    """The names in order; the first few of many."""
-    ordered = sorted(names)
-    more = [f"... ({len(ordered) - shown} more)"] if len(ordered) > shown else []
-    return ", ".join([*ordered[:shown], *more])
-
-
 def unhealthy_message(machines: Iterable[Machine], suffix: str) -> str:
     """The message that Machines are unhealthy and will not be replaced; empty if all are healthy."""
     names = [machine.metadata.name for machine in machines if is_unhealthy(machine)]
     if not names:
         return ""
     subject = "Machine {} is" if len(names) == 1 else "Machines {} are"
-    return f"{subject.format(named(names))} not healthy (not to be remediated{suffix})"
-
-
-def stale_message(machines: Iterable[Machine], now: datetime) -> str:
-    """The message that Machines take long to be deleted, with the likely causes; empty if none does."""
-    stale = [machine for machine in machines if _since(machine.metadata.deletion_timestamp, now) > STALE_AFTER]
-    if not stale:
-        return ""
-    subject = "Machine {} is" if len(stale) == 1 else "Machines {} are"
-    message = subject.format(named(machine.metadata.name for machine in stale)) + " in deletion since more than 15m"
-    texts = [_drain_message(machine, now) for machine in stale]
-    reasons = [reason for mark, reason in DELAYS if any(mark in text for text in texts)]
-    return f"{message}, delay likely due to {', '.join(reasons)}" if reasons else message
+    return f"{subject.format(listed(sorted(names)))} not healthy (not to be remediated{suffix})"
 
 
 def stale_line(machines: Iterable[Machine], now: datetime) -> str:
     """The same as a further line of a message."""
     message = stale_message(machines, now)
     return f"\n* {message}" if message else ""
-
-
-def next_stale_s(machines: Iterable[Machine], now: datetime) -> float | None:
-    """Seconds until the next Machine has been in deletion for long; None if there is none."""
-    waits = [STALE_AFTER - _since(m.metadata.deletion_timestamp, now) for m in machines if is_deleting(m)]
-    ahead = [wait.total_seconds() for wait in waits if wait >= timedelta(0)]
-    return min(ahead) + 1.0 if ahead else None
 
 
 def versions_of(machines: Sequence[Machine]) -> list[StatusVersion]:
@@ -155,19 +119,6 @@ def joined_versions(versions: Iterable[StatusVersion]) -> list[StatusVersion]:
 
 def _ordered(counts: dict[str, int]) -> list[StatusVersion]:
     return [StatusVersion(version=version, replicas=counts[version]) for version in sorted(counts, key=sort_key)]
-
-
-def _since(moment: str | None, now: datetime) -> timedelta:
-    return now - parse_rfc3339(moment) if moment else timedelta(0)
-
-
-def _drain_message(machine: Machine, now: datetime) -> str:
-    """The Machine's message about a drain that takes long; empty if there is none."""
-    condition = find_condition(machine.status.conditions, "Deleting")
-    deletion = machine.status.deletion
-    if condition is None or condition.status != "True" or condition.reason != "DrainingNode" or deletion is None:
-        return ""
-    return condition.message if _since(deletion.node_drain_start_time, now) > DRAINS_LONG else ""
 
 
 def differences(current: MachineTemplateSpec, desired: MachineTemplateSpec) -> list[str]:

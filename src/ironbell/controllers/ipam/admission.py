@@ -14,6 +14,7 @@ import msgspec
 from ironbell.api.clusteripam import IP_ADDRESS
 from ironbell.api.inclusteripam import KINDS
 from ironbell.api.inclusteripam.pool import IpPoolSpec
+from ironbell.base.listing import first_of
 from ironbell.contract.admission import Admission, FieldProblem, invalid, unchanged
 from ironbell.contract.admission_lookups import (
     ACCEPTED,
@@ -118,7 +119,7 @@ def _review(kind: AnyKind, new: Fields | None, old: Fields | None, results: Look
     lost = sorted(_lost(new.get("spec") or {}, [str(address["address"]) for address in allocated]))
     if not lost:
         return ACCEPTED
-    shown = ", ".join(lost[:_SHOWN]) + (f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else "")
+    shown = first_of(lost, _SHOWN)
     detail = f"pool addresses do not contain allocated addresses: {shown}; delete their IPAddressClaims first"
     return AdmissionResponse([invalid("spec.addresses", (new.get("spec") or {}).get("addresses"), detail)])
 

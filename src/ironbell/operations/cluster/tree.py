@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from ironbell.api.cluster import MACHINE
+from ironbell.base.listing import listed
 from ironbell.operations.cluster.snapshot import Snapshot, object_name, part_key, part_references
 from ironbell.operations.cluster.status import Standing, is_control_plane, standing, title, version
 from ironbell.operations.discovered import Object
@@ -18,7 +19,6 @@ from ironbell.operations.why.world import conditions
 
 _COUNTERS = ("replicas", "availableReplicas", "readyReplicas", "upToDateReplicas")
 _OF_MACHINES = ("Available", "Ready", "UpToDate")
-_SHOWN_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,10 @@ def _machines(snapshot: Snapshot, machines: Sequence[Object], *, grouping: bool)
 
 def _group(machines: list[Object]) -> Row:
     names = [object_name(machine) for machine in machines]
-    more = f", ... ({len(names) - _SHOWN_NAMES} more)" if len(names) > _SHOWN_NAMES else ""
     state = standing(machines[0])
     counted = tuple(sum(_is_true(machine, kind) for machine in machines) for kind in _OF_MACHINES)
     since = max(standing(machine).since for machine in machines)
-    state = Standing(state.type, state.status, state.reason, since, f"See {', '.join(names[:_SHOWN_NAMES])}{more}")
+    state = Standing(state.type, state.status, state.reason, since, f"See {listed(names)}")
     return Row(
         f"{len(machines)} Machines...", (len(machines), *counted), state, (), {"kind": MACHINE.kind, "names": names}
     )

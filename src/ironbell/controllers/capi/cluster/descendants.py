@@ -17,6 +17,7 @@ from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE, LABEL_POOL_NAME
 from ironbell.api.meta import Resource
+from ironbell.base.listing import listed
 from ironbell.contract.owners import is_owned_by
 from ironbell.controllers.capi.indexes import (
     MACHINE_DEPLOYMENTS_OF_CLUSTER,
@@ -25,7 +26,6 @@ from ironbell.controllers.capi.indexes import (
     MACHINES_OF_CLUSTER,
     cluster_key,
 )
-from ironbell.controllers.capi.machines import named
 from ironbell.kube.decision import AnyKind
 from ironbell.kube.reconciler import Cache
 
@@ -77,7 +77,9 @@ class Descendants:
         if not cluster.spec.control_plane_ref.name:
             lines.insert(0, ("Control plane Machines", self.control_plane_machines))
         return [
-            f"{title}: {named((o.metadata.name for o in objects), _NAMES_SHOWN)}" for title, objects in lines if objects
+            f"{title}: {listed(sorted(o.metadata.name for o in objects), _NAMES_SHOWN)}"
+            for title, objects in lines
+            if objects
         ]
 
 

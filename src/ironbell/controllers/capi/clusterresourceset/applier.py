@@ -25,6 +25,7 @@ from ironbell.api.core import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, SECRET
 from ironbell.api.meta import to_builtin
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.errors import IronbellError
+from ironbell.base.listing import first_of
 from ironbell.controllers.capi.clusterresourceset.documents import documents, hash_of, values_of
 from ironbell.controllers.capi.clusterresourceset.sources import RECONCILE, ContentHash
 from ironbell.kube.decision import Action, Emit, Fields, Key, MergePatch
@@ -149,8 +150,7 @@ class Applier:
             )
         ]
         if failed:
-            more = f" and {len(failed) - _FAILURES_SHOWN} more" if len(failed) > _FAILURES_SHOWN else ""
-            message = f"Could not apply {'; '.join(failed[:_FAILURES_SHOWN])}{more}"
+            message = f"Could not apply {first_of(failed, _FAILURES_SHOWN, '; ')}"
             event = Emit(
                 CLUSTER,
                 *arguments.cluster.key,

@@ -20,6 +20,7 @@ from ironbell.api.cluster.names import FINALIZER_CLUSTER_RESOURCE_SET
 from ironbell.api.core import CONFIG_MAP
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Condition, to_builtin
+from ironbell.base.listing import listed
 from ironbell.contract.clusters.paused import PAUSED, has_paused_annotation, paused_condition
 from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import ERROR, WARNING, LegacyCondition, legacy_false, legacy_true
@@ -34,7 +35,6 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
     selects,
     sources_of,
 )
-from ironbell.controllers.capi.machines import named
 from ironbell.kube.decision import Action, Decision, Key, Need, delete, patch
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.predicates import changed
@@ -180,7 +180,7 @@ def _result(observed: Observed) -> tuple[Condition, LegacyCondition]:
 
 
 def _clusters(names: Sequence[str]) -> str:
-    return f"Cluster{'' if len(names) == 1 else 's'} {named(names)}"
+    return f"Cluster{'' if len(names) == 1 else 's'} {listed(sorted(names))}"
 
 
 def _not_applied(

@@ -18,6 +18,7 @@ from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract.clusters.bootstrap import reported_failure
 from ironbell.contract.clusters.external import External, State
+from ironbell.contract.clusters.slow_deletions import STALE_AFTER, delay_causes
 from ironbell.contract.conditions import Fallback, Priority, Reasons, conditions_of, mirror, summary
 from ironbell.contract.conditions.legacy import legacy_summary
 from ironbell.contract.conditions.merge import priority_by_polarity
@@ -25,7 +26,7 @@ from ironbell.contract.conditions.reading import NO_REASON
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy, MachineCondition, Phase, Reason
 from ironbell.controllers.capi.machine.observed import Observed
-from ironbell.controllers.capi.machines import DELAYS, DRAINS_LONG, STALE_AFTER, differences
+from ironbell.controllers.capi.machines import differences
 from ironbell.kube.conditions import find_condition
 
 _GATES: Final = (
@@ -193,9 +194,7 @@ def _shortened_deletion(draft: Draft) -> Sequence[Condition]:
     if lasts > STALE_AFTER:
         message = f"Machine deletion in progress since more than 15m, stage: {deleting.reason}"
         started = draft.deletion.node_drain_start_time
-        if deleting.reason == Reason.DRAINING_NODE and started and draft.now - parse_rfc3339(started) > DRAINS_LONG:
-            causes = [cause for text, cause in DELAYS if text in deleting.message]
-            message += f", delay likely due to {', '.join(causes)}" if causes else ""
+        message += delay_causes(deleting.reason, deleting.message, started, draft.now)
     else:
         draft.requeue_after(STALE_AFTER - lasts + timedelta(seconds=1))
     return (Condition(type=deleting.type, status="True", reason=Reason.DELETING, message=message),)

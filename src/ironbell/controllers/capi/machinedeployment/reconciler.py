@@ -22,6 +22,7 @@ from ironbell.api.cluster.names import (
 )
 from ironbell.base.quantities import decimal
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.clusters.slow_deletions import next_stale_s
 from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.controllers.capi.indexes import (
@@ -39,7 +40,7 @@ from ironbell.controllers.capi.machinedeployment.limits import (
 from ironbell.controllers.capi.machinedeployment.observed import Observed, observe, of_machine_set
 from ironbell.controllers.capi.machinedeployment.plan import Count, Plan, planned, proportional
 from ironbell.controllers.capi.machinedeployment.template import SetsByTemplate, rollout_after, sets_by_template
-from ironbell.controllers.capi.machines import next_stale_s, owned_template, younger_until_s
+from ironbell.controllers.capi.machines import owned_template, younger_until_s
 from ironbell.controllers.capi.machineset.reconciler import CLUSTER_CHANGED, ROLL_UP_S
 from ironbell.controllers.capi.status import begin
 from ironbell.kube.decision import Action, Decision, Key, create, delete, patch

@@ -23,10 +23,11 @@ from ironbell.api.cluster.names import (
 )
 from ironbell.contract.clusters.external import External
 from ironbell.contract.clusters.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.clusters.slow_deletions import next_stale_s
 from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.controllers.capi.indexes import MACHINE_SETS_OF_CLUSTER, MACHINES_BY_OWNER, ORPHAN_MACHINES
-from ironbell.controllers.capi.machines import next_stale_s, owned_template, younger_until_s
+from ironbell.controllers.capi.machines import owned_template, younger_until_s
 from ironbell.controllers.capi.machineset import scaling, status
 from ironbell.controllers.capi.machineset.desired import Followed
 from ironbell.controllers.capi.machineset.observed import Attached, Observed, observe, of_machine

@@ -12,6 +12,7 @@ from typing import Final
 from ironbell.api.cluster.cluster import Cluster, ClusterReplicasStatus
 from ironbell.api.cluster.common import StatusUpgradePlanVersion
 from ironbell.api.cluster.deprecated import LegacyCondition
+from ironbell.base.listing import listed
 from ironbell.contract.clusters.paused import has_paused_annotation
 from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import ERROR, INFO, legacy_false, legacy_true
@@ -29,7 +30,6 @@ DELETING: Final = "Deleting"
 UPGRADING: Final = "ClusterUpgrading"
 DEPLOYMENTS_DEFERRED: Final = "MachineDeploymentsUpgradeDeferred"
 POOLS_DEFERRED: Final = "MachinePoolsUpgradeDeferred"
-_SHOWN_NAMES: Final = 3
 _LEGACY_FAILED: Final = "TopologyReconcileFailed"
 
 
@@ -134,6 +134,4 @@ def _named(kind: str, names: frozenset[str]) -> str:
     ordered = sorted(names)
     if len(ordered) == 1:
         return f"{kind} {ordered[0]}"
-    shown = ", ".join(ordered[:_SHOWN_NAMES])
-    more = len(ordered) - _SHOWN_NAMES
-    return f"{kind}s {shown}, ... ({more} more)" if more > 0 else f"{kind}s {shown}"
+    return f"{kind}s {listed(ordered)}"

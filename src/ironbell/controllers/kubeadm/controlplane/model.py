@@ -185,13 +185,3 @@ def oldest(machines: Sequence[Machine]) -> Machine:
 def moment(text: str | None) -> datetime | None:
     """Parse a time of the API; None if it is unset or not valid."""
     return parse_rfc3339(text) if text else None
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """Return names separated by commas: the first ones, and the number of the others.
-
-    Source: kubernetes-sigs/cluster-api: util/log/log.go (ListToString).
-    """
-    if len(names) <= most:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])}, ... ({len(names) - most} more)"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS
+from ironbell.base.listing import listed
 from ironbell.contract.admission import FieldProblem, forbidden
 from ironbell.contract.admission_lookups import (
     ACCEPTED,
@@ -71,20 +72,17 @@ def _deletion(old: Fields, objects: LookupResults) -> AdmissionResponse:
     if not users:
         return ACCEPTED
     return AdmissionResponse(
-        forbidden=f"ClusterClass cannot be deleted because it is used by Cluster(s) {listed(users)}; delete those first"
+        forbidden=f"ClusterClass cannot be deleted because it is used by Cluster(s) {_named(users)}; delete those first"
     )
 
 
-_CLUSTERS_SHOWN: Final = 3
-"""Number of Clusters that a message names."""
 _CLASS_KINDS: Final = {DEPLOYMENTS: "MachineDeploymentClass", POOLS: "MachinePoolClass"}
 
 
-def listed(clusters: Sequence[Fields]) -> str:
+def _named(clusters: Sequence[Fields]) -> str:
     """The Clusters by namespace and name, sorted; the first few of many."""
     names = sorted(f"{at(cluster, 'metadata', 'namespace')}/{at(cluster, 'metadata', 'name')}" for cluster in clusters)
-    more = f", … ({len(names) - _CLUSTERS_SHOWN} more)" if len(names) > _CLUSTERS_SHOWN else ""
-    return ", ".join(names[:_CLUSTERS_SHOWN]) + more
+    return listed(names)
 
 
 def use_problems(new: Fields, old: Fields, clusters: Sequence[Fields]) -> Iterator[FieldProblem]:
@@ -105,7 +103,7 @@ def use_warnings(new: Fields, old: Fields, clusters: Sequence[Fields]) -> Iterat
         users = [cluster for cluster in clusters if name in _set_variables(cluster)]
         if name not in kept and users:
             yield (
-                f"variable {name} was removed from the ClusterClass but is set in Cluster(s) {listed(users)}. Remove it"
+                f"variable {name} was removed from the ClusterClass but is set in Cluster(s) {_named(users)}. Remove it"
                 " from them; they are not reconciled until then"
             )
 
@@ -119,7 +117,7 @@ def _version_problems(new: Fields, clusters: Sequence[Fields]) -> Iterator[Field
         by_version.setdefault(str(at(cluster, "spec", "topology", "version")), []).append(cluster)
     for version, users in sorted(by_version.items()):
         if version not in versions:
-            detail = f"version {version} must stay in the list: it is used by Cluster(s) {listed(users)}"
+            detail = f"version {version} must stay in the list: it is used by Cluster(s) {_named(users)}"
             yield forbidden("spec.kubernetesVersions", detail)
 
 
@@ -131,7 +129,7 @@ def _removed_problems(new: Fields, old: Fields, clusters: Sequence[Fields], kind
             if any(worker.get("class") == name for worker in _topology_workers(cluster, kind))
         ]
         if users:
-            detail = f'{_CLASS_KINDS[kind]} "{name}" cannot be deleted because it is used by Cluster(s) {listed(users)}'
+            detail = f'{_CLASS_KINDS[kind]} "{name}" cannot be deleted because it is used by Cluster(s) {_named(users)}'
             yield forbidden(f"spec.workers.{kind}", detail)
 
 
@@ -157,7 +155,7 @@ def _health_check_problems(new: Fields, old: Fields, clusters: Sequence[Fields])
 
 def _still_used(path: str, users: Sequence[Fields]) -> Iterator[FieldProblem]:
     if users:
-        yield forbidden(path, f"healthCheck cannot be deleted because it is used by Cluster(s) {listed(users)}")
+        yield forbidden(path, f"healthCheck cannot be deleted because it is used by Cluster(s) {_named(users)}")
 
 
 def _topology_workers(cluster: Fields, kind: str) -> list[Fields]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbell.controllers.capi.machine.drain.pods import Outcome, PodView, shortened
+from ironbell.base.listing import listed
+from ironbell.controllers.capi.machine.drain.pods import Outcome, PodView
 from ironbell.controllers.capi.machine.drain.treatment import Behavior, Treatment
 
 BUDGET_REJECTION = "cannot evict pod as it would violate the pod's disruption budget."
@@ -81,15 +82,15 @@ def message(plan: Plan, outcomes: Mapping[str, Outcome], started: str) -> str:
         lines.append(f"* {_pods(plan.await_end)}: waiting for completion")
     after = "After above Pods have been removed from the Node,"
     if plan.evict_later:
-        lines.append(f"{after} the following Pods will be evicted: {shortened(plan.evict_later, 3)}")
+        lines.append(f"{after} the following Pods will be evicted: {listed(plan.evict_later)}")
     if plan.await_end_later:
-        following = shortened(plan.await_end_later, 3)
+        following = listed(plan.await_end_later)
         lines.append(f"{after} waiting for the following Pods to complete without eviction: {following}")
     return "\n".join(lines)
 
 
 def _pods(pods: Sequence[PodView]) -> str:
-    return f"Pod{'s' if len(pods) > 1 else ''} {shortened(pods, 3)}"
+    return f"Pod{'s' if len(pods) > 1 else ''} {listed(pods)}"
 
 
 def _failure(error: str) -> str:

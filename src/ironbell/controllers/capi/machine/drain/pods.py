@@ -5,7 +5,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/drain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -57,14 +57,3 @@ TERMINATING_NAMESPACE = (
     "Cannot evict pod from terminating namespace: unable to create eviction"
     " (kube-controller-manager should set deletionTimestamp)"
 )
-
-
-def shortened(items: Sequence[object], limit: int = 5) -> str:
-    """The first items of a list, by `str`, and the number of the others.
-
-    Source: kubernetes-sigs/cluster-api: util/log/log.go.
-    """
-    shown = [str(item) for item in items[:limit]]
-    if len(items) > limit:
-        shown.append(f"... ({len(items) - limit} more)")
-    return ", ".join(shown)

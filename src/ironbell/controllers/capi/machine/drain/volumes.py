@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ironbell.controllers.capi.machine.drain.pods import shortened
+from ironbell.base.listing import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +85,5 @@ def message(waiting_for: Attached, started: str) -> str:
         ),
     ):
         if names:
-            lines.append(f"* {title}: {shortened(names)}")
+            lines.append(f"* {title}: {listed(names, most=5)}")
     return "\n".join(lines)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbell.api.cluster.machine import Machine
+from ironbell.base.listing import listed
 from ironbell.contract.conditions.legacy import legacy_conditions
 from ironbell.controllers.kubeadm.controlplane.conditions.marks import ERROR, INFO, WARNING, LegacyMark, Mark
-from ironbell.controllers.kubeadm.controlplane.model import condition, listed
+from ironbell.controllers.kubeadm.controlplane.model import condition
 
 
 @dataclass(frozen=True, slots=True)

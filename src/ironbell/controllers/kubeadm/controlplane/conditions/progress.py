@@ -6,24 +6,16 @@ Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from ironbell.api.cluster.machine import Machine
+from ironbell.base.listing import listed
+from ironbell.contract.clusters.slow_deletions import stale_message
 from ironbell.controllers.kubeadm.controlplane.conditions.marks import WARNING, LegacyMark, Mark
 from ironbell.controllers.kubeadm.controlplane.machines.creating import Failed
 from ironbell.controllers.kubeadm.controlplane.machines.preflight import Preflight
-from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, listed, moment, names
-from ironbell.controllers.kubeadm.controlplane.names import MACHINE_DELETING, MachineCondition
-
-_STALE: Final = timedelta(minutes=15)
-_LONG_DRAIN: Final = timedelta(minutes=5)
-_DELAYS: Final = (
-    ("cannot evict pod as it would violate the pod's disruption budget.", "PodDisruptionBudgets"),
-    ("deletionTimestamp set, but still not removed from the Node", "Pods not terminating"),
-    ("failed to evict Pod", "Pod eviction errors"),
-    ("waiting for completion", "Pods not completed yet"),
-)
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, names
+from ironbell.controllers.kubeadm.controlplane.names import MachineCondition
 
 
 def rolling_out(machines: Sequence[Machine]) -> Mark:
@@ -66,33 +58,13 @@ def scaling_down(plane: ControlPlane, preflight: Preflight, now: datetime) -> Ma
     current, desired = len(plane.machines), 0 if plane.deleting else plane.desired
     if current <= desired:
         return Mark("False", "NotScalingDown")
-    stale = stale_machines(plane.machines, now)
+    stale = stale_message(plane.machines, now)
     lines = [*preflight.lines, *([f"* {stale}"] if stale else [])]
     return Mark("True", "ScalingDown", _blocked(f"Scaling down from {current} to {desired} replicas", lines))
 
 
 def _blocked(message: str, lines: Sequence[str]) -> str:
     return "\n".join([f"{message} is blocked because:", *lines]) if lines else message
-
-
-def stale_machines(machines: Sequence[Machine], now: datetime) -> str:
-    """Return a message about Machines whose deletion takes long, with the likely causes; empty if there are none."""
-    stale = [m for m in machines if (since := moment(m.metadata.deletion_timestamp)) and now - since > _STALE]
-    if not stale:
-        return ""
-    messages = "\n".join(_drain_message(machine, now) for machine in stale)
-    delays = [cause for sign, cause in _DELAYS if sign in messages]
-    noun, verb = ("Machine", "is") if len(stale) == 1 else ("Machines", "are")
-    message = f"{noun} {listed(names(stale))} {verb} in deletion since more than 15m"
-    return f"{message}, delay likely due to {', '.join(delays)}" if delays else message
-
-
-def _drain_message(machine: Machine, now: datetime) -> str:
-    deleting, deletion = condition(machine, MACHINE_DELETING), machine.status.deletion
-    if deleting is None or (deleting.status, deleting.reason) != ("True", "DrainingNode") or deletion is None:
-        return ""
-    since = moment(deletion.node_drain_start_time)
-    return deleting.message if since is not None and now - since > _LONG_DRAIN else ""
 
 
 def not_remediated(unhealthy: Sequence[Machine]) -> Mark:

@@ -14,9 +14,9 @@ from datetime import datetime
 
 from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.base.listing import listed
+from ironbell.contract.clusters.slow_deletions import stale_message
 from ironbell.controllers.kubeadm.controlplane.conditions.marks import Mark
-from ironbell.controllers.kubeadm.controlplane.conditions.progress import stale_machines
-from ironbell.controllers.kubeadm.controlplane.model import listed
 from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_HOOK
 from ironbell.controllers.kubeadm.controlplane.observed import Observed, is_controlled_by
 from ironbell.kube.decision import Action, delete, patch
@@ -56,7 +56,7 @@ def next_step(observed: Observed, now: datetime) -> Deletion:
             actions.append(delete(MACHINE, machine))
     count = len(observed.machines)
     message = f"Deleting {count} Machine{'s' if count > 1 else ''}"
-    if stale := stale_machines(observed.machines, now):
+    if stale := stale_message(observed.machines, now):
         message = f"{message} and {stale}"
     return Deletion(Mark("True", "WaitingForMachineDeletion", message), tuple(actions))
 
