@@ -5,6 +5,7 @@ pytest's own dots say no names there, and what a test prints on its terminal is 
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +14,8 @@ from typing import Any, Final
 import pytest
 
 _FIGURES: Final = "figures"
+_CAUSE: Final = 400
+"""Characters of a failure that are printed at once."""
 
 
 @pytest.fixture
@@ -64,7 +67,7 @@ class Progress:
         self._seconds[module] += report.duration
         if report.failed:
             where = "" if report.when == "call" else f", in its {report.when}"
-            self._terminal.write_line(f"FAILED {report.nodeid}{where}", red=True)
+            self._terminal.write_line(f"FAILED {report.nodeid}{where}: {_cause(report)}", red=True)
         if report.when == "teardown":
             self._ended += 1
             self._left[module] -= 1
@@ -75,6 +78,13 @@ class Progress:
         outcomes = ", ".join(f"{count} {name}" for name, count in sorted(self._outcomes.pop(module, Counter()).items()))
         share = 100 * self._ended // max(self._count, 1)
         return f"{time.strftime('%H:%M:%S')} {share:3}%  {module}: {outcomes} in {self._seconds[module]:.1f} s"
+
+
+def _cause(report: pytest.TestReport) -> str:
+    """Where and why a test has failed, in a line; the whole report is printed when the run has ended."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = f"{crash.path}:{crash.lineno}: {crash.message}" if crash else str(report.longrepr)
+    return textwrap.shorten(text, _CAUSE)
 
 
 def _module(nodeid: str) -> str:

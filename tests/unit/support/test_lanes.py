@@ -90,7 +90,9 @@ def test_a_failure_is_printed_at_once_and_in_full_at_the_end(tmp_path: Path) -> 
     status, out, _ = run(tmp_path, {"tests/unit/test_a.py": failing, "tests/unit/test_b.py": dying})
     assert status not in {0, 5}, out
     first, _, rest = out.partition("FAILURES")
-    assert "FAILED tests/unit/test_a.py::test_it\n" in first
+    told = next(line for line in first.splitlines() if line.startswith("FAILED tests/unit/test_a.py::test_it: "))
+    assert "test_a.py:" in told.partition(": ")[2]
+    assert "assert 'left' == 'right'" in told
     assert "tests/unit/test_a.py: 1 failed in " in first
     assert "assert 'left' == 'right'" in rest
     assert "its own words" in rest
