@@ -29,7 +29,10 @@ def sides(on_cluster: OnCluster, tmp_path_factory: pytest.TempPathFactory) -> It
     try:
         embedded.start()
         with cluster_api(on_cluster, *KUBEADM), simulation(on_cluster, embedded.kubeconfig):
-            yield Management(embedded.kubeconfig), Management(on_cluster.admin)
+            here, there = Management(embedded.kubeconfig), Management(on_cluster.admin)
+            yield here, there
+            for side in (here, there):
+                side.remove()
     finally:
         embedded.stop()
 

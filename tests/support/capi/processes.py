@@ -59,9 +59,21 @@ def cluster_api(
             for process in made:
                 process.stop()
     finally:
-        # other tests on this API server must not meet webhooks that nobody serves
+        # other tests on this API server must not meet webhooks that nobody serves, nor definitions that never go
         for path in (*_CONFIGURATIONS, *_DEFINITIONS):
             on_cluster.api.delete(path)
+        eventually(lambda: not _left(on_cluster), seen=lambda: _left(on_cluster), within_s=60)
+
+
+def _left(on_cluster: OnCluster) -> list[str]:
+    """Why definitions are still there: objects of theirs have finalizers, and nobody takes them away any more."""
+    found = [answer.json for path in _DEFINITIONS if (answer := on_cluster.api.get(path)).status != 404]
+    return [
+        f"{one['metadata']['name']}: {condition.get('message')}"
+        for one in found
+        for condition in one.get("status", {}).get("conditions", ())
+        if condition["type"] == "Terminating"
+    ]
 
 
 def _point(on_cluster: OnCluster, path: str, port: int) -> None:

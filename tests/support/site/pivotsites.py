@@ -136,6 +136,13 @@ class Management:
         answer = self.api.patch(f"{CORE}/namespaces/{NAMESPACE}/clusters/{name}", {"spec": {"paused": None}})
         assert answer.status == 200, answer.body
 
+    def remove(self) -> None:
+        """Delete the clusters, and wait until nothing is left of them."""
+        for one in self.items(CORE, "clusters"):
+            answer = self.api.delete(f"{CORE}/namespaces/{NAMESPACE}/clusters/{one['metadata']['name']}")
+            assert answer.status == 200, answer.body
+        eventually(lambda: not self.left(), seen=self.left, within_s=UP_S)
+
     def left(self) -> list[str]:
         """Clusters, Machines and their like that are here, and Secrets of clusters."""
         kinds = [(CORE, "clusters"), (CORE, "machines"), (CORE, "machinesets"), (CORE, "machinedeployments")]
