@@ -25,3 +25,12 @@ def test_one_object_is_no_plural() -> None:
         f"paused as before: {CLUSTER} a/one",
     ]
     assert _lines(Outcome("1", "abort", 1), Selection()) == ["undone: removed 1 copy; the sources are active again"]
+
+
+def test_a_cluster_that_stays_paused_is_told_with_the_remedy() -> None:
+    paused = Outcome(course="nothing", left_paused=((CLUSTER, "a", "one"),))
+    assert _lines(paused, Selection(frozenset(["a"]))) == [
+        "nothing to move in a",
+        f"still paused on the target: {CLUSTER} a/one; if clusterctl has paused it, set its spec.paused to false",
+    ]
+    assert json.loads(_json(paused))["left_paused"] == [{"kind": CLUSTER, "namespace": "a", "name": "one"}]

@@ -118,7 +118,10 @@ def _json(result: Plan | Outcome) -> str:
             "kept": [_entry(item.key) for item in result.items if item.uid in result.kept],
         }
     else:
-        entries = {name: [_entry(key) for key in getattr(result, name)] for name in ("clusters", "kept", "paused")}
+        entries = {
+            name: [_entry(key) for key in getattr(result, name)]
+            for name in ("clusters", "kept", "paused", "left_paused")
+        }
         plain = {**asdict(result), **entries}
     return json_text(plain)
 
@@ -134,8 +137,12 @@ def _lines(result: Plan | Outcome, selection: Selection) -> list[str]:
     if isinstance(result, Plan):
         lines = [f"{item.title}{' (stays as well)' * (item.uid in result.kept)}" for item in result.items]
         return [printable(line) for line in lines] or [_nothing(selection)]
+    left_paused = [
+        f"still paused on the target: {title_of(key)}; if clusterctl has paused it, set its spec.paused to false"
+        for key in result.left_paused
+    ]
     if result.course == "nothing":
-        return [_nothing(selection)]
+        return [printable(line) for line in (_nothing(selection), *left_paused)]
     if result.course == "abort":
         return [f"undone: removed {counted(result.objects, 'copy', 'copies')}; the sources are active again"]
     names = ", ".join(f"{namespace}/{name}" for _, namespace, name in result.clusters)
@@ -144,7 +151,7 @@ def _lines(result: Plan | Outcome, selection: Selection) -> list[str]:
     lines = [f"moved{moved}"]
     lines += [f"on both sides: {title_of(key)}" for key in result.kept]
     lines += [f"paused as before: {title_of(key)}" for key in result.paused]
-    return [printable(line) for line in lines]
+    return [printable(line) for line in (*lines, *left_paused)]
 
 
 def _nothing(selection: Selection) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.manager.leader import LeaderElection, LeaseSettings
 from ironbell.operations.pivot.graph import Plan, Selection
 from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE
+from ironbell.operations.pivot.left_paused import paused_clusters
 from ironbell.operations.pivot.moving import Outcome, Pivot
 from ironbell.operations.pivot.site import SiteError
 from ironbell.operations.progress import Progress, Report
@@ -90,9 +92,12 @@ async def perform(pivot: Pivot, action: Action, selection: Selection) -> Plan | 
     if action is Action.PREVIEW:
         return await pivot.preview(selection)
     works: dict[Action, Work] = {Action.FINISH: pivot.finish_alone, Action.ABORT: pivot.abort}
-    return await _alone(
+    outcome = await _alone(
         pivot.target.api, pivot.new_id(), pivot.report, works.get(action, partial(pivot.run, selection))
     )
+    if action is not Action.MOVE or not pivot.settings.adopts:
+        return outcome
+    return replace(outcome, left_paused=await paused_clusters(pivot.target, selection))
 
 
 async def _alone(api: Api, random: str, report: Report, work: Work) -> Outcome:

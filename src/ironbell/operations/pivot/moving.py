@@ -57,6 +57,8 @@ class Outcome:
     """Objects that are now on both sides."""
     paused: tuple[Key, ...] = ()
     """Objects that were paused before the pivot, and still are."""
+    left_paused: tuple[Key, ...] = ()
+    """Clusters that are paused on the target after a move of another program was adopted."""
 
 
 @dataclass

@@ -10,14 +10,15 @@ from functools import partial
 import msgspec
 import pytest
 
+from ironbell.api.client import PatchType
 from ironbell.api.core import LEASE
 from ironbell.apiserver.access.identity import ADMIN
 from ironbell.operations.pivot.alone import Action, identity, is_dead, perform
 from ironbell.operations.pivot.checks import PivotRejectedError
-from ironbell.operations.pivot.graph import Plan
-from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE
+from ironbell.operations.pivot.graph import Plan, Selection
+from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE, Course
 from ironbell.operations.pivot.moving import Outcome
-from support.site.pivoting import SELECTION, Writes, two_sides
+from support.site.pivoting import CLUSTERS, SELECTION, Writes, two_sides
 
 
 def test_a_process_of_this_machine_is_dead_when_it_is_gone_and_not_before() -> None:
@@ -37,6 +38,27 @@ def test_nothing_is_known_of_other_machines_and_other_holders() -> None:
     _boot, pid, began, random = identity(os.getpid(), "x").split(".")
     for holder in (f"another.{pid}.1.{random}", f".{pid}.{began}.{random}", "somebody", "a.b.c.d", ""):
         assert not is_dead(holder)
+
+
+async def test_it_says_which_clusters_a_move_of_another_program_has_left_paused() -> None:
+    """clusterctl unpauses the Clusters last; the source does not have them any more when it is killed before."""
+    async with two_sides() as sides:
+        moved = await perform(sides.pivot(), Action.MOVE, SELECTION)
+        assert isinstance(moved, Outcome)
+        assert moved.left_paused == ()
+        running, *_ = (key for key in moved.clusters if key not in moved.paused)
+        pause = msgspec.json.encode({"spec": {"paused": True}})
+        client = sides.target.client(ADMIN)
+        await client.patch(CLUSTERS, running[1], running[2], pause, patch_type=PatchType.MERGE)
+
+        for adopts in (False, True):
+            again = await perform(sides.pivot(adopts=adopts), Action.MOVE, SELECTION)
+            assert isinstance(again, Outcome)
+            assert again.course == Course.NOTHING
+            assert again.left_paused == (tuple(sorted({running, *moved.paused})) if adopts else ())
+        elsewhere = await perform(sides.pivot(adopts=True), Action.MOVE, Selection(frozenset(["elsewhere"])))
+        assert isinstance(elsewhere, Outcome)
+        assert elsewhere.left_paused == ()
 
 
 async def test_a_preview_writes_nothing_and_a_move_is_guarded_by_a_lease_until_its_end() -> None:
