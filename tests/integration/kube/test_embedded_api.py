@@ -15,7 +15,7 @@ from ironbell.api.client import Api, Conflict, Forbidden, NotFound, PatchType, P
 from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.access.identity import ADMIN, MASTERS
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.http.serve import Running, serve
+from ironbell.apiserver.http.serve import ListenError, Running, serve
 from ironbell.apiserver.request import Request
 from ironbell.apiserver.subresources import Action
 from ironbell.base.clock import SystemClock
@@ -49,6 +49,15 @@ async def embedded(path: Path | None = None) -> AsyncIterator[ApiServer]:
         path, clock=SystemClock(), randomness=SystemRandomness(), definitions=DEFINITIONS
     ) as server:
         yield server
+
+
+async def test_a_socket_whose_path_is_too_long_is_rejected_with_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / ("a" * 108) / "api.sock"
+    path.parent.mkdir()
+    async with embedded() as server:
+        with pytest.raises(ListenError, match="at most 107 bytes: choose a shorter folder"):
+            async with serve(server, data_dir=tmp_path / "data", tls_address=None, unix_socket=path):
+                pass
 
 
 def over(running: Running, transport: str) -> HttpApi:

@@ -9,6 +9,7 @@ Failure modes: `PkiError` when the folder's files are unusable; `ListenError` wh
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -43,6 +44,8 @@ _SECRET_TOKEN_S = 20 * 365 * 24 * 3600
 """Lifetime of tokens in Secrets: longer than that of any server."""
 
 _LOCAL_NAMES = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+_MOST_PATH_BYTES = 107  # unix(7)
 
 _log = structlog.get_logger()
 
@@ -177,7 +180,9 @@ async def _listen_locally(listener: Listener, path: Path, mode: int) -> None:
         await listener.listen_locally(path)
         _restrict(path, mode)
     except OSError as error:
-        raise ListenError(f"cannot listen on {path}: {error.strerror or error}") from error
+        is_long = len(os.fsencode(path)) > _MOST_PATH_BYTES
+        remedy = f"; the path of a socket has at most {_MOST_PATH_BYTES} bytes: choose a shorter folder" * is_long
+        raise ListenError(f"cannot listen on {path}: {error.strerror or error}{remedy}") from error
 
 
 def _restrict(path: Path, mode: int) -> None:
