@@ -6,16 +6,13 @@ modules, the tests that ask it are skipped and say why.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from support.programs.catalog import build_program
-from support.programs.gobuild import CannotBuild
-from support.skips import missing_program
+from support.programs.oracles import go_oracle
 
 
 class Answer(msgspec.Struct, rename="camel"):
@@ -37,16 +34,4 @@ Oracle = Callable[[Sequence[dict[str, Any]]], list[Answer]]
 @pytest.fixture(scope="session")
 def oracle() -> Oracle:
     """Ask the real libraries; one answer per case, in order."""
-    try:
-        binary = build_program("cel")
-    except CannotBuild as error:
-        missing_program(f"Go oracle: {error}")
-
-    def ask(cases: Sequence[dict[str, Any]]) -> list[Answer]:
-        lines = b"\n".join(msgspec.json.encode(case) for case in cases) + b"\n"
-        done = subprocess.run([str(binary)], input=lines, capture_output=True, timeout=300)
-        answers = [msgspec.json.decode(line, type=Answer) for line in done.stdout.splitlines()]
-        assert len(answers) == len(cases), f"Go died at {cases[len(answers)]}: {done.stderr[:300]!r}"
-        return answers
-
-    return ask
+    return go_oracle("cel", Answer)
