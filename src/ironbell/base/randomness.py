@@ -6,12 +6,16 @@ called from an effect, never from a decision.
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
+import threading
 from typing import Protocol
 
 # Kubernetes' alphabet for generated names: no vowels, no look-alikes (k8s.io/apimachinery: pkg/util/rand).
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_IDENTIFIER = 16
+_READ_AHEAD = 4096
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -26,10 +30,22 @@ class Randomness(Protocol):
 
 
 class SystemRandomness:
-    """The operating system's generator."""
+    """The operating system's generator. Bytes of identifiers are read ahead, because a call of the kernel takes as long
+    as the rest of a uid; those of secrets, which are longer, are not."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ahead = memoryview(b"")
+        self._process = 0
 
     def token_bytes(self, size: int) -> bytes:
-        return secrets.token_bytes(size)
+        if size > _LONGEST_IDENTIFIER:
+            return secrets.token_bytes(size)
+        with self._lock:
+            if len(self._ahead) < size or self._process != os.getpid():  # a forked process must not use the same bytes
+                self._ahead, self._process = memoryview(secrets.token_bytes(_READ_AHEAD)), os.getpid()
+            taken, self._ahead = self._ahead[:size], self._ahead[size:]
+        return taken.tobytes()
 
     def fraction(self) -> float:
         return random.random()  # noqa: S311 - jitter only

@@ -37,15 +37,19 @@ def list_type(schema: Mapping[str, Any]) -> str:
 def declared(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     """The schema of a declared field; None for any other key of a map."""
     property_schema = schema.get("properties", _NO_SCHEMA).get(name)
-    return property_schema if isinstance(property_schema, Mapping) else None
+    # this runs for every field of every write, and a check of an abstract class takes several times as long
+    if type(property_schema) is dict or isinstance(property_schema, Mapping):
+        return property_schema
+    return None
 
 
 def child_schema(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The schema of a field or a map's values, or the empty one."""
     child = declared(schema, name)
-    if child is None:
-        child = schema.get("additionalProperties")
-    return child if isinstance(child, Mapping) else _NO_SCHEMA
+    if child is not None:
+        return child
+    values = schema.get("additionalProperties")
+    return values if isinstance(values, Mapping) else _NO_SCHEMA
 
 
 def item_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
