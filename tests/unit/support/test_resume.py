@@ -1,4 +1,4 @@
-"""A run that was interrupted continues on the same commit, and starts from the beginning on another one."""
+"""A run that was interrupted continues on the same files, and starts from the beginning on others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[2]
+IT = "tests/unit/test_it.py"
 MODULE = """
 import os, pytest
 
@@ -39,7 +40,10 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "test_it.py").write_text(MODULE)
+    module = tmp_path / IT
+    module.parent.mkdir(parents=True)
+    module.write_text(MODULE)
+    (tmp_path / "product.py").write_text("")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "first")
@@ -53,7 +57,7 @@ def run(folder: Path, second: str, *options: str) -> tuple[int, list[str], str]:
     kept = {name: value for name, value in os.environ.items() if name not in {"REQUIRE", "PYTEST_XDIST_WORKER"}}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-c", os.devnull, f"--rootdir={folder}", "-p", "support.resume",
-         "--resume", "build/passed", *options, "test_it.py"],
+         "--resume", "build/passed", *options, IT],
         env=kept | {"PYTHONPATH": str(TESTS), "RECORD": str(record), "SECOND": second},
         cwd=folder, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
@@ -66,7 +70,7 @@ def test_what_failed_or_was_not_reached_is_run_again(folder: Path, options: tupl
     assert (status, sorted(names)) == (1, ["first", "fourth", "second", "third"]), out
     status, names, out = run(folder, "passes", *options)
     assert (status, sorted(names)) == (0, ["fourth", "second"]), out
-    assert "2 tests passed earlier on this commit" in out
+    assert "2 tests passed earlier on the same files" in out
     assert not (folder / "build/passed").exists()
 
 
@@ -77,10 +81,28 @@ def test_a_run_whose_process_died_continues(folder: Path) -> None:
     assert (status, names) == (0, ["second", "third", "fourth"]), out
 
 
-def test_another_commit_and_changes_start_from_the_beginning(folder: Path) -> None:
+def commit(folder: Path, name: str) -> None:
+    path = folder / name
+    path.write_text((path.read_text() if path.exists() else "") + "\n")
+    git(folder, "add", name)
+    git(folder, "commit", "-qm", name)
+
+
+@pytest.mark.parametrize("name", [IT, "product.py", "tests/conftest.py"])
+def test_other_files_start_from_the_beginning(folder: Path, name: str) -> None:
     run(folder, "fails")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "second")
+    commit(folder, name)
     assert run(folder, "fails")[1] == ["first", "second", "third", "fourth"]
-    (folder / "test_it.py").write_text(MODULE + "\n")
+
+
+def test_what_passed_stays_passed_where_only_the_module_of_another_test_differs(folder: Path) -> None:
+    run(folder, "fails")
+    commit(folder, "tests/unit/test_other.py")
+    assert run(folder, "fails")[1] == ["second", "fourth"]
+
+
+def test_uncommitted_changes_start_from_the_beginning(folder: Path) -> None:
+    run(folder, "fails")
+    (folder / IT).write_text(MODULE + "\n")
     assert run(folder, "fails")[1] == ["first", "second", "third", "fourth"]
     assert run(folder, "fails")[1] == ["first", "second", "third", "fourth"]
