@@ -66,13 +66,11 @@ def cluster_api(
 
 
 def _left(on_cluster: OnCluster) -> list[str]:
-    """Why definitions are still there: objects of theirs have finalizers, and nobody takes them away any more."""
+    """Definitions that are still there, and why: objects of theirs may have finalizers that nobody takes away."""
     found = [answer.json for path in _DEFINITIONS if (answer := on_cluster.api.get(path)).status != 404]
     return [
-        f"{one['metadata']['name']}: {condition.get('message')}"
+        f"{one['metadata']['name']}: {[each.get('message') for each in one['status'].get('conditions', ())]}"
         for one in found
-        for condition in one.get("status", {}).get("conditions", ())
-        if condition["type"] == "Terminating"
     ]
 
 

@@ -26,8 +26,10 @@ def test_a_forked_process_has_other_bytes() -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writer, source.token_bytes(16))
-        os._exit(0)
+        try:
+            os.write(writer, source.token_bytes(16))
+        finally:
+            os._exit(0)  # this process must not go on as a second run of the tests
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         theirs = pipe.read()
