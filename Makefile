@@ -22,7 +22,7 @@ NEXT_STEPS = 'Ironbell is set up. What to type next:' \
 	'  ironbell --help    \# the commands' \
 	'  make demo          \# a cluster of virtual servers, from power-off to Ready nodes'
 
-.PHONY: help setup packages lint check test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-machine demo-bios docs surface bench soak osie image clean
+.PHONY: help setup packages lint check test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-machine demo-bios docs surface bench soak fuzz osie image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ bench: setup packages ## Benchmarks against peers; prints ratios
 
 soak: setup packages ## The long tests in full
 	tools/test.sh --soak
+
+fuzz: setup ## Fuzz what reads bytes from the network until nothing new is reached; takes hours
+	$(BIN)/python -m tests.fuzz all
 
 osie: setup packages ## Build the in-memory OS
 	$(AS_ROOT) $(BIN)/ironbell osie build --if-changed
