@@ -81,11 +81,35 @@ class CrdVersion(Model, frozen=True):
     selectable_fields: Annotated[list[CrdSelectableField], Schema(list_type="atomic")] = []
 
 
+class CrdService(Model, frozen=True):
+    """The Service of a converter."""
+
+    namespace: str = ""
+    name: str = ""
+    path: str | None = None
+    port: Int32 | None = None
+
+
+class CrdClientConfig(Model, frozen=True):
+    """The address of a converter."""
+
+    url: str | None = None
+    service: CrdService | None = None
+    ca_bundle: Annotated[str, Schema(format="byte")] = ""
+
+
+class CrdWebhook(Model, frozen=True):
+    """The address of the converter, and the versions of reviews that it understands."""
+
+    client_config: CrdClientConfig | None = None
+    conversion_review_versions: Annotated[list[str], Schema(list_type="atomic")] = []
+
+
 class CrdConversion(Model, frozen=True):
     """Conversion between versions."""
 
     strategy: str = ""
-    webhook: Annotated[dict[str, Any] | None, Schema("How to reach the converter.")] = None
+    webhook: CrdWebhook | None = None
 
 
 class CustomResourceDefinitionSpec(Model, frozen=True):

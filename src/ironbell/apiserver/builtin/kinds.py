@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -158,6 +158,27 @@ def _info(resource: BuiltinResource) -> ResourceInfo:
     return info
 
 
+_DEFINITION_TYPES: Final = {
+    "": "CustomResourceDefinition",
+    "spec": "CustomResourceDefinitionSpec",
+    "spec.names": "CustomResourceDefinitionNames",
+    "spec.versions": "CustomResourceDefinitionVersion",
+    "spec.versions.schema": "CustomResourceValidation",
+    "spec.versions.subresources": "CustomResourceSubresources",
+    "spec.versions.subresources.scale": "CustomResourceSubresourceScale",
+    "spec.versions.additionalPrinterColumns": "CustomResourceColumnDefinition",
+    "spec.versions.selectableFields": "SelectableField",
+    "spec.conversion": "CustomResourceConversion",
+    "spec.conversion.webhook": "WebhookConversion",
+    "spec.conversion.webhook.clientConfig": "WebhookClientConfig",
+    "spec.conversion.webhook.clientConfig.service": "ServiceReference",
+    "status": "CustomResourceDefinitionStatus",
+    "status.conditions": "CustomResourceDefinitionCondition",
+    "status.acceptedNames": "CustomResourceDefinitionNames",
+}
+"""Go types of the structs of a definition, by path."""
+
+
 def _shape(resource: BuiltinResource) -> Shape:
     return Shape(lambda: expanded(resource.type), _compile_typed)
 
@@ -172,20 +193,41 @@ def _field_path(label: str) -> tuple[str, ...]:
 
 
 def _compile_definition(schema: dict[str, Any]) -> CompiledSchema:
-    plain, decode = compile_schema(schema), compile_decode(schema)
+    plain, decode, fill_nulls = compile_schema(schema), compile_decode(schema), compile_normal(schema)
 
     def prune(value: Any, _path: Path, dropped: list[str]) -> None:
         dropped += [*prune_definition(value), *plain.prune(value)]
 
+    def default(value: Any) -> None:
+        if fill_nulls is not None:
+            fill_nulls(value)
+        plain.default(value)
+
     return msgspec.structs.replace(
-        plain, _prune=prune, _decode=lambda value, struct, path: decode(value, struct, path) or definition_misfit(value)
+        plain,
+        _prune=prune,
+        _default=default,
+        _decode=lambda value, struct, path: decode(value, struct, path) or definition_misfit(value),
     )
 
 
 @cache
 def _definition_schema() -> dict[str, Any]:
     kind = CUSTOM_RESOURCE_DEFINITION
-    return root_schema(kind.model, description=kind.description)
+    return _with_go_types(root_schema(kind.model, description=kind.description))
+
+
+def _with_go_types(schema: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Return the schema of definitions with the names of Go types, which decoding errors show."""
+    typed = dict(schema)
+    if isinstance(items := schema.get("items"), dict):
+        typed["items"] = _with_go_types(items, path)
+    if "properties" in schema:
+        typed["goType"] = f"v1.{_DEFINITION_TYPES.get(path, 'ObjectMeta')}"
+        typed["properties"] = {
+            name: _with_go_types(sub, f"{path}.{name}".removeprefix(".")) for name, sub in schema["properties"].items()
+        }
+    return typed
 
 
 def _definitions(rules: CrdRules) -> ResourceInfo:

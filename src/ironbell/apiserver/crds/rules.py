@@ -147,6 +147,7 @@ def _fill_in(new: dict[str, Any]) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
     for version in spec.get("versions") or ():
         if isinstance(version, dict):
+            version.setdefault("name", "")
             version.setdefault("served", False)
             version.setdefault("storage", False)
 

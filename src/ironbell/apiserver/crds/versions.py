@@ -194,7 +194,7 @@ def version_list_faults(versions: Sequence[Value]) -> Iterator[FieldError]:
         yield invalid("spec.versions", shown, "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
         yield invalid("spec.versions", shown or [], "must have exactly one version marked as storage version")
-    if names and (fault := label_1035_fault(names[0])):
+    if names and names[0] and (fault := label_1035_fault(names[0])):
         yield invalid("spec.version", names[0], fault)
 
 
