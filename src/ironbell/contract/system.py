@@ -124,9 +124,6 @@ class SecretMount:
 DEFAULT_SETTINGS = Settings()
 
 
-DEFAULT_SETTINGS = Settings()
-
-
 @dataclass
 class Runtime:
     """Environment that a process gives to the controllers that run in it."""
@@ -191,7 +188,7 @@ class System:
     converted: frozenset[str] = frozenset()
     """Names of the definitions whose objects are converted between versions."""
     scale_checked: frozenset[str] = frozenset()
-    """Return the numbers of replicas in `admitted` that are not valid."""
+    """Names of the definitions whose scale subresource is checked by `admission`."""
     webhooks_of: str = ""
     """The system whose process answers the webhooks of these kinds on a cluster; empty: this one's."""
     webhooks: Webhooks | None = None
