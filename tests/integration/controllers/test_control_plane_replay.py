@@ -1,7 +1,8 @@
 """A control plane on simulated hosts, with all controllers as they are, on virtual time: from nothing to nothing.
 
-What the simulated cluster is held to while it happens: a host goes only after its etcd member, a quorum of members
-always runs, and there are never more Machines than the surge allows.
+What the simulated cluster is held to while it happens: the host of a Node goes only after its etcd member, a quorum of
+members always runs, and there are never more Machines than the surge allows. A Machine that is deleted before it has a
+Node may still join etcd; its member is removed soon after its host.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from ironbell.kube.manager.controller import Controller
 from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
 from ironbell.lab.sim.virtualtime import VirtualLoop
 
+STRAY_S = 600.0
+"""The longest time for which etcd keeps the member of a Machine that was deleted before it had a Node."""
 INFRA = "infrastructure.cluster.x-k8s.io"
 CLUSTER_KEY = ("default", "c")
 
@@ -112,6 +115,8 @@ class Story:
         self._site = site
         self._surge = surge
         self._lost = 0
+        self._were_nodes: set[str] = set()
+        self._stray_since: dict[str, float] = {}
 
     async def watch(self) -> None:
         """Hold the site to what must always be so. Cancellation point."""
@@ -132,9 +137,14 @@ class Story:
         settled = all(machine.metadata.deletion_timestamp is None for machine in machines)
         shrinks = (found[0].status.replicas or 0) > desired + self._surge
         assert len(machines) <= desired + self._surge or shrinks or not settled, f"{len(machines)} Machines"
+        kept = (machine for machine in machines if machine.metadata.deletion_timestamp is None)
+        self._were_nodes |= {machine.metadata.name for machine in kept if machine.status.node_ref.name}
         hosted = {host.plan.key[1] for host in self._site.cloud.hosts.values()}
-        for member in etcd.members:
-            assert not member.name or member.name in hosted, f"{member.name} is a member without a host"
+        now, strays = asyncio.get_running_loop().time(), {member.name for member in etcd.members} - hosted - {""}
+        assert not strays & self._were_nodes, f"{strays & self._were_nodes} are members without a host"
+        self._stray_since = {name: self._stray_since.get(name, now) for name in strays}
+        for name, since in self._stray_since.items():
+            assert now - since < STRAY_S, f"{name} is still a member {now - since:.0f} s after its host went"
 
     async def change(self, **spec: Any) -> None:
         body = msgspec.json.encode({"spec": spec})
