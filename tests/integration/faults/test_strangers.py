@@ -19,6 +19,7 @@ from support.network import firmware
 from support.network.machine import NetMachine
 from support.network.namespaces import within
 from support.site.up import BOOT, WORKFLOWS, Seen, seen
+from support.waiting import until
 
 pytestmark = pytest.mark.root
 
@@ -179,7 +180,12 @@ async def test_malformed_input_is_ignored_and_counted(lab: FaultLab, protocol: s
     serving, before = lab.site.child(process), await asyncio.to_thread(lab.site.metric, counter, **labels)
     await asyncio.to_thread(within, machine.namespace, send)
     assert lab.site.child(process) == serving
-    assert await asyncio.to_thread(lab.site.metric, counter, **labels) > before
+
+    async def counted() -> bool:
+        return await asyncio.to_thread(lab.site.metric, counter, **labels) > before
+
+    # what was sent may still be read
+    await until(counted, f"more than {before:g} in {counter}", within_s=10)
     async with seen(lab.site) as watching:
         await known(watching, machine, allow=True)
         boot = await asyncio.to_thread(machine.netboot)

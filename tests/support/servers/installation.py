@@ -29,6 +29,7 @@ from ironbell.kube.transport.http import HttpApi
 from ironbell.lab.description import read
 from ironbell.lab.manifests import manifests as lab_manifests
 from support.skips import require_program, require_root
+from support.waiting import eventually
 
 KINDS = {kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)}
 
@@ -53,8 +54,8 @@ def pids_of(module: str, data_dir: Path) -> list[int]:
 
 
 def kill(module: str, data_dir: Path) -> None:
-    """kill -9 of a site's process."""
-    (pid,) = pids_of(module, data_dir)
+    """kill -9 of a site's process, as soon as it runs: it may have been killed a moment ago."""
+    (pid,) = eventually(lambda: pids_of(module, data_dir), within_s=30, what=f"process {module}")
     os.kill(pid, signal.SIGKILL)
 
 
