@@ -24,6 +24,9 @@ class Group:
     reason: str
     paths: tuple[str, ...]
     """Modules, and folders, which end with a slash."""
+    saves_time: bool = False
+    """Whether its modules could run beside each other, and only share what takes long to start. In soak they do run
+    beside each other: its tests take much longer than what they share."""
 
 
 ALONE: Final = "alone"
@@ -57,6 +60,7 @@ GROUPS: Final = (
             "tests/integration/lives/test_versions.py",
             "tests/integration/lives/test_without_class.py",
         ),
+        saves_time=True,
     ),
     Group(
         ALONE,
@@ -76,12 +80,14 @@ SPREAD: Final = ("tests/integration/lives/test_walks.py::test_a_walk_ends_as_ask
 """Beginnings of the names of tests that share nothing with their module, and would take hours in one process."""
 
 
-def group_of(nodeid: str) -> str:
+def group_of(nodeid: str, *, is_soak: bool = False) -> str:
     """The name of a test's group; in no group, that of its module, or of the test itself where it is spread."""
     path = nodeid.partition("::")[0]
     if nodeid.startswith(SPREAD):
         return nodeid
     for group in GROUPS:
+        if is_soak and group.saves_time:
+            continue
         if any(path == one or (one.endswith("/") and path.startswith(one)) for one in group.paths):
             return group.name
     return path
@@ -99,9 +105,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     """What gives each process its next group of tests, in the order of the command line."""
     from xdist.scheduler import LoadScopeScheduling
 
+    is_soak = config.option.markexpr == "soak"
+
     class Lanes(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid)
+            return group_of(nodeid, is_soak=is_soak)
 
         def _assign_work_unit(self, node: WorkerController) -> None:
             others = [other for other in self.nodes if other is not node]
