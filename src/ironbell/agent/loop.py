@@ -30,6 +30,8 @@ from ironbell.base.clock import Clock
 from ironbell.codec.actionimage import image_name
 from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 
+IDLE = frozenset({Status.FAILED_PRECONDITION, Status.NOT_FOUND})
+"""Codes of the answer that there is no action for the machine now."""
 _BACKOFF_START_S = 0.5
 _BACKOFF_FACTOR = 1.5
 # The server accepts messages of up to 128 KiB, and keeps less than that of a machine's attributes.
@@ -88,7 +90,7 @@ class Agent:
                 action = await self.calls.get_action(request)
             except CallError as error:
                 # Waiting for work is normal, not worth a line each time.
-                reason = "waiting for work" if error.status in _IDLE else error.message
+                reason = "waiting for work" if error.status in IDLE else error.message
             else:
                 if action.agent_id == self.agent_id:
                     return action
@@ -211,7 +213,6 @@ _STATES = {
     Ending.FAILED: workflow_pb2.ActionStatusRequest.FAILED,
     Ending.TIMEOUT: workflow_pb2.ActionStatusRequest.TIMEOUT,
 }
-_IDLE = frozenset({Status.FAILED_PRECONDITION, Status.NOT_FOUND})
 
 
 class Backoff:

@@ -18,8 +18,9 @@ import structlog
 
 from ironbell.agent.execution import Ending, Job, Listener, Outcome
 from ironbell.agent.logship import LogShipper
-from ironbell.agent.loop import Agent, Calls
+from ironbell.agent.loop import IDLE, Agent, Calls
 from ironbell.agent.messages import Power
+from ironbell.agent.rpc import CallError
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.ports import GRPC_PORT
@@ -70,15 +71,33 @@ _CANCEL_AGAIN_S: Final = 1.0
 """Time that a cancelled simulation may take to end."""
 
 
+async def _end(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they have ended. Cancellation point.
+
+    grpclib raises an error of its own in place of a cancellation if the connection is lost at that moment, so that a
+    task which handles such errors goes on.
+    """
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        tasks = (await asyncio.wait(tasks, timeout=_CANCEL_AGAIN_S))[1]
+
+
 @dataclass(frozen=True)
-class _Muffled:
-    """The calls of an agent whose signs of life stop when it vanishes."""
+class _Watched:
+    """The calls of an agent: its signs of life stop when it vanishes, and an answer without an action is noticed."""
 
     calls: Calls
     is_silent: Callable[[], bool]
+    is_idle: Callable[[], None]
 
     async def get_action(self, request: workflow_pb2.ActionRequest) -> workflow_pb2.ActionResponse:
-        return await self.calls.get_action(request)
+        try:
+            return await self.calls.get_action(request)
+        except CallError as error:
+            if error.status in IDLE:
+                self.is_idle()
+            raise
 
     async def report(self, request: workflow_pb2.ActionStatusRequest) -> None:
         await self.calls.report(request)
@@ -104,6 +123,8 @@ class SimServer:
         self._life: asyncio.Task[None] | None = None
         self._is_silent = False
         """Whether its agent has vanished in the middle of an action."""
+        self._leaves: Power | None = None
+        """How the in-memory OS was about to end when the simulation was stopped, until an action is carried out."""
         self._system = InstalledSystem(self)
 
     def change(self, **changes: Any) -> None:
@@ -127,10 +148,8 @@ class SimServer:
     async def close(self) -> None:
         """End its simulation; its state stays. Cancellation point."""
         life = self._life
-        while life is not None and not life.done():
-            # grpclib raises an error of its own in place of a cancellation if the connection is lost at that moment
-            life.cancel()
-            await asyncio.wait([life], timeout=_CANCEL_AGAIN_S)
+        if life is not None:
+            await _end({life})
         if self._life is life:
             self._life = None
 
@@ -150,7 +169,7 @@ class SimServer:
         if not self.state.on:
             return
         await self._cut()
-        self.change(on=False, runs=Runs.NOTHING, agent=None)
+        self.change(on=False, runs=Runs.NOTHING, agent=None, leaves=None)
 
     async def cycle(self) -> None:
         """Reset. Cancellation point."""
@@ -160,7 +179,9 @@ class SimServer:
         self._begin()
 
     def _begin(self) -> None:
-        self.change(on=True, runs=Runs.FIRMWARE, boots=self.state.boots + 1, tries_network=False, agent=None)
+        self.change(
+            on=True, runs=Runs.FIRMWARE, boots=self.state.boots + 1, tries_network=False, agent=None, leaves=None
+        )
         self._life = asyncio.create_task(self._live(), name=f"server {self.server.name}")
 
     async def _cut(self) -> None:
@@ -188,12 +209,12 @@ class SimServer:
     async def _after(self, power: Power) -> Runs:
         """The next state after the in-memory OS is left."""
         if power is Power.POWEROFF:
-            self.change(on=False, runs=Runs.NOTHING, agent=None)
+            self.change(on=False, runs=Runs.NOTHING, agent=None, leaves=None)
             return Runs.NOTHING
         if power is Power.KEXEC and actions.booted_disk(self.server, self.state) is not None:
-            self.change(runs=Runs.INSTALLED_SYSTEM, agent=None)
+            self.change(runs=Runs.INSTALLED_SYSTEM, agent=None, leaves=None)
             return Runs.INSTALLED_SYSTEM
-        self.change(runs=Runs.FIRMWARE, boots=self.state.boots + 1, agent=None)
+        self.change(runs=Runs.FIRMWARE, boots=self.state.boots + 1, agent=None, leaves=None)
         return Runs.FIRMWARE
 
     async def _boot(self) -> Runs:
@@ -259,12 +280,17 @@ class SimServer:
             if not left.done():
                 left.set_result(power)
 
-        self._is_silent = False
+        def idle() -> None:
+            # The site has the result of the action: otherwise it would hand the action out again.
+            if self._leaves is not None:
+                switch(self._leaves)
+
+        self._is_silent, self._leaves = False, self.state.leaves
         async with self.around.link.workflows(self.server, start, boot_id) as calls:
             shipper = LogShipper(calls, start.agent_id)
             agent = Agent(
                 agent_id=start.agent_id,
-                calls=_Muffled(calls, lambda: self._is_silent),
+                calls=_Watched(calls, lambda: self._is_silent, idle),
                 shipper=shipper,
                 clock=self.around.clock,
                 console=lambda text: log.debug("console", server=self.server.name, text=text),
@@ -272,21 +298,19 @@ class SimServer:
                 attributes=lambda: attributes(self.server),
                 execute=self._execute,
             )
-            tasks = [asyncio.create_task(shipper.run()), asyncio.create_task(agent.run())]
+            tasks = {asyncio.create_task(shipper.run()), asyncio.create_task(agent.run())}
             try:
-                left.add_done_callback(lambda _left: [task.cancel() for task in tasks])
-                for result in await asyncio.gather(*tasks, return_exceptions=True):
-                    if isinstance(result, Exception):
-                        raise result
+                await asyncio.wait({left, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+                for task in tasks:
+                    if task.done():
+                        task.result()
                 return await left
             finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await _end(tasks)
 
     async def _execute(self, job: Job, listener: Listener) -> Outcome:
         """An `execute` for the agent: on the disks of this server."""
-        around, environment = self.around, dict(job.environment or {})
+        around, environment, self._leaves = self.around, dict(job.environment or {}), None
         name = actions.name_of(job.image, environment)
         limit_s = job.limit_s if job.limit_s and job.limit_s > 0 else None
         try:
@@ -312,6 +336,7 @@ class SimServer:
         if done.failure:
             return Outcome(Ending.FAILED, done.failure, exit_code=1)
         after = done.after
+        self.change(leaves=after.power if after is not None else None)
         if after is not None and around.speed.leaves_at_once:
             after = msgspec.structs.replace(after, delay_s=0.0)
         return Outcome(Ending.SUCCESS, done.result or "action completed", exit_code=0, after=after)

@@ -13,6 +13,8 @@ from typing import Protocol
 import msgspec
 import structlog
 
+from ironbell.agent.messages import Power
+
 _log = structlog.get_logger()
 
 
@@ -64,6 +66,8 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     tries_network: bool = False
     """Whether its firmware, which has taken the override, still tries to boot over the network."""
     agent: AgentStart | None = None
+    leaves: Power | None = None
+    """How the in-memory OS ends, once the site has the result of the action that ends it."""
     disks: dict[str, DiskContents] = {}
     node: Node | None = None
     wipes: int = 0

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from grpclib.const import Status
 
+from ironbell.agent.messages import Power
+from ironbell.agent.rpc import CallError
 from ironbell.base.randomness import SeededRandomness
 from ironbell.lab.fleet.catalogue import Server, fleet
 from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.link import Answer, NoAnswerError
 from ironbell.lab.fleet.server import NETBOOT_S, SimServer, Surroundings
-from ironbell.lab.fleet.state import DiskContents, FileStore, Runs
+from ironbell.lab.fleet.state import AgentStart, DiskContents, FileStore, Runs
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.timing import INSTANT
 from ironbell.lab.sim.virtualtime import VirtualClock, VirtualLoop
@@ -91,6 +96,48 @@ def test_firmware_tries_the_network_for_a_minute(
 ) -> None:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         assert runner.run(_booted(Site(away_s), tmp_path, killed_after_s)) is runs
+
+
+class Finished:
+    """A `Link` to a site that has the results of all actions."""
+
+    @asynccontextmanager
+    async def workflows(self, server: Server, start: Any, boot_id: str) -> AsyncIterator[Any]:
+        yield self
+
+    async def get_action(self, request: Any) -> Any:
+        await asyncio.sleep(1)
+        raise CallError(Status.NOT_FOUND, "no action")
+
+    async def append(self, request: Any) -> Any:
+        raise AssertionError("nothing is printed")
+
+
+@pytest.mark.parametrize(
+    ("leaves", "runs"),
+    [(Power.KEXEC, Runs.INSTALLED_SYSTEM), (None, Runs.IN_MEMORY_OS), (Power.POWEROFF, Runs.NOTHING)],
+)
+def test_the_in_memory_os_ends_though_the_simulation_was_killed_when_it_had_reported(
+    leaves: Power | None, runs: Runs, tmp_path: Path
+) -> None:
+    async def reached() -> Runs:
+        [server] = fleet(1)
+        clock, randomness = VirtualClock(asyncio.get_running_loop()), SeededRandomness(1)
+        cloud = Cloud(_nothing, clock=clock, randomness=randomness, endpoint=_nothing)  # type: ignore[arg-type]
+        around = Surroundings(Finished(), "http://192.0.2.1", cloud, FileStore(tmp_path), INSTANT, clock, randomness)  # type: ignore[arg-type]
+        agent = AgentStart(agent_id="w", host="192.0.2.1", port=42113)
+        disks = {server.disks[0].device: DiskContents(image="new")}
+        SimServer(server, around, Faults()).change(
+            on=True, runs=Runs.IN_MEMORY_OS, agent=agent, leaves=leaves, disks=disks
+        )
+        again = SimServer(server, around, Faults())
+        again.resume()
+        await asyncio.sleep(60)
+        await again.close()
+        return again.state.runs
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        assert runner.run(reached()) is runs
 
 
 def test_a_server_ends_though_a_call_swallows_its_cancellation(tmp_path: Path) -> None:
