@@ -45,7 +45,8 @@ def cluster_api(
     port = free_ports(1)[0]
     words = ",".join(("tink-controller", "rufio", "wire", "cluster-api", *more))
     forced = ["--force-conflicts"] if force else []
-    ironbell("install", "--kubeconfig", on_cluster.admin, "--components", words, *forced)
+    # processes stand in for pods
+    ironbell("install", "--without-pods", "--kubeconfig", on_cluster.admin, "--components", words, *forced)
     served = ("--webhook-address", f"127.0.0.1:{port}", "--webhook-host", "127.0.0.1")
     try:
         # processes end with the thread that has started them: the pool is left last
