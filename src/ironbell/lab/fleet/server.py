@@ -299,8 +299,9 @@ class SimServer:
                 execute=self._execute,
             )
             tasks = {asyncio.create_task(shipper.run()), asyncio.create_task(agent.run())}
+            ending: set[asyncio.Future[Any]] = {left, *tasks}
             try:
-                await asyncio.wait({left, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
                 for task in tasks:
                     if task.done():
                         task.result()
