@@ -66,8 +66,11 @@ class Site:
 
     def servers(self) -> dict[str, Any]:
         """What the servers really are, by name; a server that was never on is not among them."""
-        folder = self.up.folder / "data" / "simulation" / "servers"
-        return {file.stem: json.loads(file.read_bytes()) for file in folder.glob("*.json")}
+        return {file.stem: json.loads(file.read_bytes()) for file in self._states.glob("*.json")}
+
+    @property
+    def _states(self) -> Path:
+        return self.up.folder / "data" / "simulation" / "servers"
 
     def let_leave(self, names: set[str]) -> None:
         """Have servers leave the in-memory OS if they have reported their last action. A real server does so whoever is
@@ -75,8 +78,7 @@ class Site:
         for name, state in self.servers().items():
             has_image = any(disk.get("image") for disk in state.get("disks", {}).values())
             if name in names and state.get("runs") == "in-memory OS" and has_image:
-                file = self.up.folder / "data" / "simulation" / "servers" / f"{name}.json"
-                file.write_text(json.dumps({**state, "leaves": "kexec"}))
+                (self._states / f"{name}.json").write_text(json.dumps({**state, "leaves": "kexec"}))
 
     def is_running(self, machines: int) -> bool:
         phases = [item.get("status", {}).get("phase") for item in self.recorder.all(MACHINES)]

@@ -70,7 +70,7 @@ def _left(on_cluster: OnCluster) -> list[str]:
     """Definitions that are still there, and why: objects of theirs may have finalizers that nobody takes away."""
     found = [answer.json for path in _DEFINITIONS if (answer := on_cluster.api.get(path)).status != 404]
     return [
-        f"{one['metadata']['name']}: {[each.get('message') for each in one['status'].get('conditions', ())]}"
+        f"{one['metadata']['name']}: {[each.get('message') for each in one.get('status', {}).get('conditions', ())]}"
         for one in found
     ]
 

@@ -160,6 +160,7 @@ def _info(resource: BuiltinResource) -> ResourceInfo:
 
 _DEFINITION_TYPES: Final = {
     "": "CustomResourceDefinition",
+    "metadata": "ObjectMeta",
     "spec": "CustomResourceDefinitionSpec",
     "spec.names": "CustomResourceDefinitionNames",
     "spec.versions": "CustomResourceDefinitionVersion",
@@ -223,7 +224,8 @@ def _with_go_types(schema: dict[str, Any], path: str = "") -> dict[str, Any]:
     if isinstance(items := schema.get("items"), dict):
         typed["items"] = _with_go_types(items, path)
     if "properties" in schema:
-        typed["goType"] = f"v1.{_DEFINITION_TYPES.get(path, 'ObjectMeta')}"
+        if path in _DEFINITION_TYPES:
+            typed["goType"] = f"v1.{_DEFINITION_TYPES[path]}"
         typed["properties"] = {
             name: _with_go_types(sub, f"{path}.{name}".removeprefix(".")) for name, sub in schema["properties"].items()
         }

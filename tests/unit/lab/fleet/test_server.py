@@ -68,9 +68,7 @@ async def _booted(site: Site, folder: Path, killed_after_s: float) -> Runs:
     """What a server with a system on its disk runs that was told to boot over the network once; the simulation is
     killed after a while, and started again."""
     [server] = fleet(1)
-    clock, randomness = VirtualClock(asyncio.get_running_loop()), SeededRandomness(1)
-    cloud = Cloud(_nothing, clock=clock, randomness=randomness, endpoint=_nothing)  # type: ignore[arg-type]
-    around = Surroundings(site, "http://192.0.2.1", cloud, FileStore(folder), INSTANT, clock, randomness)  # type: ignore[arg-type]
+    around = _around(site, folder)
     sim = SimServer(server, around, Faults())
     sim.change(target="Pxe", enabled="Once", disks={server.disks[0].device: DiskContents(image="old")})
     await sim.on()
@@ -81,6 +79,12 @@ async def _booted(site: Site, folder: Path, killed_after_s: float) -> Runs:
     await asyncio.sleep(2 * NETBOOT_S)
     await again.close()
     return again.state.runs
+
+
+def _around(link: Any, folder: Path) -> Surroundings:
+    clock, randomness = VirtualClock(asyncio.get_running_loop()), SeededRandomness(1)
+    cloud = Cloud(_nothing, clock=clock, randomness=randomness, endpoint=_nothing)  # type: ignore[arg-type]
+    return Surroundings(link, "http://192.0.2.1", cloud, FileStore(folder), INSTANT, clock, randomness)
 
 
 def _nothing(*_words: Any) -> Any:
@@ -122,9 +126,7 @@ def test_the_in_memory_os_ends_though_the_simulation_was_killed_when_it_had_repo
 ) -> None:
     async def reached() -> Runs:
         [server] = fleet(1)
-        clock, randomness = VirtualClock(asyncio.get_running_loop()), SeededRandomness(1)
-        cloud = Cloud(_nothing, clock=clock, randomness=randomness, endpoint=_nothing)  # type: ignore[arg-type]
-        around = Surroundings(Finished(), "http://192.0.2.1", cloud, FileStore(tmp_path), INSTANT, clock, randomness)  # type: ignore[arg-type]
+        around = _around(Finished(), tmp_path)
         agent = AgentStart(agent_id="w", host="192.0.2.1", port=42113)
         disks = {server.disks[0].device: DiskContents(image="new")}
         SimServer(server, around, Faults()).change(
@@ -143,10 +145,8 @@ def test_the_in_memory_os_ends_though_the_simulation_was_killed_when_it_had_repo
 def test_a_server_ends_though_a_call_swallows_its_cancellation(tmp_path: Path) -> None:
     async def ends() -> int:
         [server] = fleet(1)
-        clock, randomness = VirtualClock(asyncio.get_running_loop()), SeededRandomness(1)
-        cloud = Cloud(_nothing, clock=clock, randomness=randomness, endpoint=_nothing)  # type: ignore[arg-type]
         link = LostConnection()
-        around = Surroundings(link, "http://192.0.2.1", cloud, FileStore(tmp_path), INSTANT, clock, randomness)  # type: ignore[arg-type]
+        around = _around(link, tmp_path)
         sim = SimServer(server, around, Faults())
         sim.change(target="Pxe", enabled="Once", disks={})
         await sim.on()
