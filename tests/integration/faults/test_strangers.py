@@ -133,14 +133,16 @@ def datagrams(port: int, *, count: int = 200) -> Callable[[], None]:
     return send
 
 
-def stream(port: int, *openings: bytes) -> Callable[[], None]:
-    """Open connections with these bytes and read until they are closed."""
+def stream(port: int, *openings: bytes, half_closes: bool = False) -> Callable[[], None]:
+    """Open connections with these bytes and read until they are closed. `half_closes`: the server does not end them
+    itself, so that the client says that nothing more comes."""
 
     def send() -> None:
         for opening in openings:
             with closing(socket.create_connection((OURS, port), timeout=10)) as sock:
                 sock.sendall(opening)
-                sock.shutdown(socket.SHUT_WR)
+                if half_closes:
+                    sock.shutdown(socket.SHUT_WR)
                 while sock.recv(4096):
                     pass
 
@@ -155,7 +157,8 @@ MALFORMED = {
     "http": (
         stream(
             7080,
-            NOISE,
+            # complete: a client that closes the connection is gone before its request is looked at, and is not counted
+            NOISE + b"\r\n\r\n",
             b"GET / HTTP/9.9\r\n\r\n",
             b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
             b"GET /osie/vmlinuz-x86_64 HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
@@ -164,7 +167,14 @@ MALFORMED = {
         {},
     ),
     "grpc": (
-        stream(42113, NOISE, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", H2 + NOISE, H2 + b"\0\0\4\4\0\0\0\0\1zzzz"),
+        stream(
+            42113,
+            NOISE,
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            H2 + NOISE,
+            H2 + b"\0\0\4\4\0\0\0\0\1zzzz",
+            half_closes=True,
+        ),
         "ironbell_workflow_malformed_total",
         {"kind": "http2"},
     ),
