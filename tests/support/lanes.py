@@ -6,6 +6,8 @@ has its own) or belongs to a group here. Any other module is run by the process 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -76,15 +78,20 @@ GROUPS: Final = (
         ),
     ),
 )
-SPREAD: Final = ("tests/integration/lives/test_walks.py::test_a_walk_ends_as_asked[",)
-"""Beginnings of the names of tests that share nothing with their module, and would take hours in one process."""
+_WALKS: Final = "tests/integration/lives/test_walks.py::test_a_walk_ends_as_asked"
+SPREAD: Final[Mapping[str, int]] = {f"{_WALKS}[embedded-": 1, f"{_WALKS}[real-": 2}
+"""Beginnings of the names of tests that would take hours in the process of their module, and the number of groups that
+they are spread over, by the number at their end. More sites at a time only take the processors from each other, and
+from QEMU."""
+_NUMBER: Final = re.compile(r"(\d+)\]$")
 
 
 def group_of(nodeid: str, *, is_soak: bool = False) -> str:
     """The name of a test's group; in no group, that of its module, or of the test itself where it is spread."""
     path = nodeid.partition("::")[0]
-    if nodeid.startswith(SPREAD):
-        return nodeid
+    for beginning, groups in SPREAD.items():
+        if nodeid.startswith(beginning) and (number := _NUMBER.search(nodeid)) is not None:
+            return f"{beginning}{int(number[1]) % groups}"
     for group in GROUPS:
         if is_soak and group.saves_time:
             continue

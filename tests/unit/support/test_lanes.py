@@ -61,6 +61,14 @@ def test_a_module_of_no_group_is_one_by_itself() -> None:
     assert group_of("tests/unit/base/test_clock.py::TestIt::test_it") == "tests/unit/base/test_clock.py"
 
 
+def test_long_walks_are_spread_over_three_groups() -> None:
+    walk = "tests/integration/lives/test_walks.py::test_a_walk_ends_as_asked"
+    assert len({group_of(f"{walk}[embedded-{seed}]") for seed in range(30)}) == 1
+    real = [group_of(f"{walk}[real-{seed}]") for seed in range(30)]
+    assert {real.count(group) for group in real} == {15}
+    assert group_of("tests/integration/lives/test_walks.py::test_it") == "tests/integration/lives/test_walks.py"
+
+
 def test_groups_are_kept_apart_and_the_run_is_told_as_it_goes(tmp_path: Path) -> None:
     skipping = "import pytest\ndef test_it(): pytest.skip('missing program: no-such-program')"
     modules = MODULES | {f"tests/unit/test_{name}.py": skipping for name in "abc"}
