@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from ironbell.api.client import BadRequest, MethodNotAllowed, PatchType, WriteOp
 from ironbell.api.kind import Collection
 from ironbell.apiserver.builtin.facts import builtin_facts, expanded
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.openapi.documents import OpenApi
 from ironbell.base.quantities import canonical, is_quantity
 
 DEPLOYMENTS = Collection("apps", "v1", "deployments", True)
@@ -122,3 +125,36 @@ async def test_api_services_are_listed_and_there_are_none(admin: Any) -> None:
     assert await admin.names(services) == []
     with pytest.raises(MethodNotAllowed):
         await admin.create(services, {"metadata": {"name": "v1.example.org"}})
+
+
+KEYWORDS = {
+    *("type", "format", "description", "default", "enum", "items", "properties", "additionalProperties", "required"),
+    *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
+    *("pattern", "nullable", "allOf", "anyOf", "oneOf", "$ref"),
+}
+
+
+def _foreign(schema: Any, place: str) -> Iterator[str]:
+    """Keywords of a schema that OpenAPI does not have, with their places."""
+    if not isinstance(schema, dict):
+        return
+    yield from (f"{place} {name}" for name in schema if name not in KEYWORDS and not name.startswith("x-"))
+    for name, child in schema.get("properties", {}).items():
+        yield from _foreign(child, f"{place}.{name}")
+    for name in ("items", "additionalProperties"):
+        yield from _foreign(schema.get(name), f"{place}[]")
+    for name in ("allOf", "anyOf", "oneOf"):
+        for child in schema.get(name, ()):
+            yield from _foreign(child, place)
+
+
+def test_published_schemas_have_no_keyword_that_openapi_lacks(server: ApiServer) -> None:
+    documents = OpenApi(server.resources, "v1.36.3")
+    found = []
+    for path in json.loads(documents.index())["paths"]:
+        body, _ = documents.v3(path) or (b"{}", "")
+        for name, schema in json.loads(body).get("components", {}).get("schemas", {}).items():
+            found += _foreign(schema, name)
+    for name, schema in json.loads(documents.v2())["definitions"].items():
+        found += _foreign(schema, f"v2 {name}")
+    assert found == []

@@ -194,7 +194,8 @@ def _field_path(label: str) -> tuple[str, ...]:
 
 
 def _compile_definition(schema: dict[str, Any]) -> CompiledSchema:
-    plain, decode, fill_nulls = compile_schema(schema), compile_decode(schema), compile_normal(schema)
+    typed = _with_go_types(schema)
+    plain, decode, fill_nulls = compile_schema(schema), compile_decode(typed), compile_normal(typed)
 
     def prune(value: Any, _path: Path, dropped: list[str]) -> None:
         dropped += [*prune_definition(value), *plain.prune(value)]
@@ -215,7 +216,7 @@ def _compile_definition(schema: dict[str, Any]) -> CompiledSchema:
 @cache
 def _definition_schema() -> dict[str, Any]:
     kind = CUSTOM_RESOURCE_DEFINITION
-    return _with_go_types(root_schema(kind.model, description=kind.description))
+    return root_schema(kind.model, description=kind.description)
 
 
 def _with_go_types(schema: dict[str, Any], path: str = "") -> dict[str, Any]:
