@@ -119,14 +119,14 @@ class Process:
             return 0, ""
 
     def metric(self, family: str, /, **labels: str) -> float:
-        """A sample; zero where it is not there."""
-        wanted = {f'{key}="{value}"' for key, value in labels.items()}
+        """A counter, added up over the component's processes; zero where it is not there."""
+        wanted, total = {f'{key}="{value}"' for key, value in labels.items()}, 0.0
         for line in self.get("/metrics")[1].splitlines():
             series, _, value = line.rpartition(" ")
             name, _, given = series.partition("{")
             if name == family and wanted <= set(given.rstrip("}").split(",")):
-                return float(value)
-        return 0.0
+                total += float(value)
+        return total
 
     @property
     def leads(self) -> bool:
